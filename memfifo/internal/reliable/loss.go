@@ -181,9 +181,9 @@ type newest struct {
 }
 
 // onDelivered takes in a frame that was acknowledged. If that is sooner than any round trip, it is
-// for an earlier transmission of it.
+// for an earlier transmission of it. (That of a frame that was sent once is a sample itself.)
 func (s *sender) onDelivered(sequence uint32, p *sentPacket, trip time.Duration, rtt *congestion.RTT) {
-	if (p.sends == 1 || trip >= rtt.Min()) && !p.sentAt.Before(s.newest.sentAt) {
+	if trip >= rtt.Min() && !p.sentAt.Before(s.newest.sentAt) {
 		s.newest = newest{p.sentAt, sequence, trip}
 	}
 }

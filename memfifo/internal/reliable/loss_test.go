@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/internal/congestion"
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 // A frame that DupThresh others have overtaken is retransmitted at once, even with a full
@@ -190,6 +191,41 @@ func TestRTO_RFC6298_2(t *testing.T) {
 		p.send(0)
 		if got := a.c.lanes[Requests].rtoDeadline.Sub(p.now); got != x.want {
 			t.Errorf("samples %v: the RTO is %v, want %v", x.samples, got, x.want)
+		}
+	}
+}
+
+// What was acknowledged tells that frames sent before it are late, but a retransmission that was
+// acknowledged sooner than any round trip takes does not: the first transmission has come.
+func TestNewest_NotOfAnEarlierTransmission(t *testing.T) {
+	const least = 10 * time.Millisecond
+	var rtt congestion.RTT
+	rtt.Update(3 * least)
+	rtt.Update(least)
+	begin := monotime.At(time.Second)
+	for _, c := range []struct {
+		name  string
+		sends int
+		at    time.Duration // when it was sent, after the newest
+		trip  time.Duration
+		takes bool
+	}{
+		{"first transmission", 1, 1, least, true},
+		{"at the same time", 1, 0, least, true},
+		{"sent before the newest", 1, -1, least, false},
+		{"retransmission, as soon as can be", 2, 1, least, true},
+		{"retransmission, too soon", 2, 1, least - 1, false},
+		{"second retransmission, too soon", 3, 1, least - 1, false},
+	} {
+		was := newest{sentAt: begin, sequence: 7, trip: 2 * least}
+		s := sender{newest: was}
+		p := sentPacket{sends: c.sends, sentAt: begin.Add(c.at)}
+		want := was
+		if c.takes {
+			want = newest{p.sentAt, 9, c.trip}
+		}
+		if s.onDelivered(9, &p, c.trip, &rtt); s.newest != want {
+			t.Errorf("%s: the newest is %+v, want %+v", c.name, s.newest, want)
 		}
 	}
 }
