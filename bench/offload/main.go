@@ -126,8 +126,8 @@ func (r *results) targets(sizes []int) (all []harness.Target) {
 	}
 	for _, n := range sizes {
 		all = append(all, harness.Target{
-			What: fmt.Sprintf("%d nodes: while the Center computes the last to enter waits 10 x less", n), AtLeast: true, Limit: 10,
-			Got: ratio(r.waited, computes, n),
+			What:  fmt.Sprintf("%d nodes: while the Center computes the last to enter waits 10 x less", n),
+			Limit: 10, AtLeast: true, Got: ratio(r.waited, computes, n),
 		})
 	}
 	most := sizes[len(sizes)-1]
