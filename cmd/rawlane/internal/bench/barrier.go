@@ -61,6 +61,7 @@ of all barriers of all nodes.
     / MPI      the mean divided by Open MPI's of the same loop: with --compare-mpi
 
 Algorithms: ` + schedule.Names + `.
+With offload, node 0 counts in the path of its NIC (XDP) where it may.
 
   rawlane bench barrier --nodes 8 --link ring
   rawlane bench barrier --nodes 8 --link ring --algo shuffle,tree:3,concurrent,auto
@@ -111,10 +112,11 @@ func (b *barrierBench) part(ctx context.Context, n *node) error {
 		return err
 	}
 	defer func() { _ = x.Close() }()
-	service, err := barrier.Open(n.ep, barrier.Config{Table: b.tuned})
+	service, closeUnit, err := launch.OpenBarriers(n.ep, n.nic, barrier.Config{Table: b.tuned}, b.algos, n.note)
 	if err != nil {
 		return err
 	}
+	defer closeUnit()
 	end, err := service.Group(barrier.GroupConfig{ID: uint32(len(b.algos)), PeerTimeout: b.peerTimeout})
 	if err != nil {
 		return err

@@ -158,6 +158,17 @@ func TestBenchBarrierJSON(t *testing.T) {
 	}
 }
 
+// Where node 0 has no unit a line says why, and the schedule runs in the processes.
+func TestBenchBarrier_OffloadFallsBack(t *testing.T) {
+	out, errs, status := command(t, "bench", "barrier", "--nodes", "3", "--iters", "30", "--algo", "offload", "--json")
+	if status != cli.ExitDone || errs != "rawlane: offload: node 0 counts in its process: its link has no interface\n" {
+		t.Fatalf("status %d, said %s", status, errs)
+	}
+	if n := strings.Count(out, "\n"); n != 2 {
+		t.Errorf("%d lines, want one for each loop: %s", n, out)
+	}
+}
+
 // auto is what an empty config chooses where the nodes run: in this process, on its cores. Its
 // predicted time is that of the model by which it was chosen.
 func TestBenchBarrier_AutoKnowsWhereNodesRun(t *testing.T) {
