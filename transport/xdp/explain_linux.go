@@ -23,7 +23,7 @@ var (
 // explain says what was tried when the system returned err, and what to do about it.
 func explain(act string, err error) error {
 	switch {
-	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES), errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, fs.ErrPermission): // EPERM and EACCES are
 		return fmt.Errorf("%s: %w", act, errPermission)
 	case errors.Is(err, unix.EAFNOSUPPORT), errors.Is(err, unix.ENOPROTOOPT), errors.Is(err, unix.ENOSYS),
 		errors.Is(err, ebpf.ErrNotSupported):
