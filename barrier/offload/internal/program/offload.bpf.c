@@ -77,7 +77,7 @@ static __always_inline int same(const void *a, const void *b, int n)
 {
 	const __u8 *x = a, *y = b;
 	__u8 differs = 0;
-#pragma unroll
+#pragma clang loop unroll(full)
 	for (int i = 0; i < n; i++)
 		differs |= x[i] ^ y[i];
 	return !differs;
@@ -85,9 +85,13 @@ static __always_inline int same(const void *a, const void *b, int n)
 
 static __always_inline __u32 update(__u32 crc, const __u8 *b, int n)
 {
-#pragma unroll
-	for (int i = 0; i < n; i++)
-		crc = crc32c[(crc ^ b[i]) & 0xff] ^ crc >> 8;
+#pragma clang loop unroll(full)
+	for (int i = 0; i < n; i++) {
+		__u32 index = crc ^ b[i];
+
+		asm volatile("" : "+r"(index)); // Linux 6.1 wants to see the mask last
+		crc = crc32c[index & 0xff] ^ crc >> 8;
+	}
 	return crc;
 }
 
