@@ -205,7 +205,6 @@ func (o *offloaded) handleAll(now monotime.Time, n *counted) {
 	}
 	n.generation++
 	clear(n.known)
-	o.set.flush()
 }
 
 // handleArrived has the engine handle who has arrived. It returns false if all have, or if the slot
@@ -236,7 +235,6 @@ func (o *offloaded) handleWords(now monotime.Time, n *counted, words []uint32) {
 			}
 		}
 	}
-	o.set.flush()
 }
 
 func (o *offloaded) handleRank(now monotime.Time, n *counted, rank int) {

@@ -14,7 +14,7 @@ func explain(act string, err error) error {
 	switch {
 	case occupied(err):
 		return fmt.Errorf("%s: %w", act, ErrOccupied)
-	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES), errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, fs.ErrPermission): // EPERM and EACCES are
 		return fmt.Errorf("%s: %w", act, errPermission)
 	case errors.Is(err, unix.ENOSYS), errors.Is(err, ebpf.ErrNotSupported):
 		return fmt.Errorf("%s: %w: %w", act, errKernel, err)

@@ -44,7 +44,7 @@ type slotState struct {
 // Open loads the program and attaches it to an interface: in the driver if it can, else in the
 // kernel's generic code. It counts nothing yet.
 //
-// Errors: OccupiedError; transport.ErrPermission, ErrNoInterface, ErrNotSupported.
+// Errors: ErrOccupied; transport.ErrPermission, ErrNoInterface, ErrNotSupported.
 func Open(ifname string) (*Unit, error) {
 	u, err := open(ifname)
 	if err != nil {

@@ -26,7 +26,9 @@ func Star() Algorithm { return Algorithm{name: "star", in: flat.up, out: flat.do
 //
 // Source: SCMD §3.
 func Offload() Algorithm {
-	return Algorithm{name: "offload", in: flat.up, out: multicast, releasesAll: true}
+	a := Concurrent()
+	a.name = "offload"
+	return a
 }
 
 // flat is the tree of one phase.

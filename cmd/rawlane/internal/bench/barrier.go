@@ -112,7 +112,7 @@ func (b *barrierBench) part(ctx context.Context, n *node) error {
 		return err
 	}
 	defer func() { _ = x.Close() }()
-	service, closeUnit, err := launch.OpenBarriers(n.ep, n.nic, barrier.Config{Table: b.tuned}, b.algos, n.note)
+	service, closeUnit, err := b.cluster.OpenBarriers(n.ep, n.nic, barrier.Config{Table: b.tuned}, b.algos)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ package bench
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"time"
 
@@ -124,12 +123,10 @@ type node struct {
 	nic   string    // the name of its interface, if that is real
 	form  result    // what all results have
 	lines cli.Lines // what nodes other than 0 print is discarded
-	note  func(format string, args ...any)
 }
 
 func (b *bench) newNode(cmd *cobra.Command, ep *mcd.Endpoint, nic string) *node {
-	note := func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), "rawlane: "+format+"\n", args...) }
-	n := &node{note: note, ep: ep, nic: nic, form: b.result(ep, nic), lines: cli.Lines{Out: io.Discard}}
+	n := &node{ep: ep, nic: nic, form: b.result(ep, nic), lines: cli.Lines{Out: io.Discard}}
 	if ep.Node() == 0 {
 		n.lines = cli.Lines{
 			Out: cmd.OutOrStdout(), JSON: b.json, CSV: b.csv, Progress: cli.NewProgress(cmd.ErrOrStderr()),

@@ -11,10 +11,10 @@ import (
 )
 
 // OpenBarriers opens the barriers of a node. If an algorithm is offload, node 0 has a unit on its
-// interface, unless that is not possible: then note says why, and its process counts. The caller
-// calls closeUnit when the service is closed.
-func OpenBarriers(
-	ep *mcd.Endpoint, nic string, cfg barrier.Config, algorithms []string, note func(format string, args ...any),
+// interface, unless that is not possible: then the user is told why, and its process counts. The
+// caller calls closeUnit when the service is closed.
+func (c *ClusterFlags) OpenBarriers(
+	ep *mcd.Endpoint, nic string, cfg barrier.Config, algorithms []string,
 ) (s *barrier.Service, closeUnit func(), err error) {
 	name := schedule.Offload().String()
 	if ep.Node() == 0 && slices.Contains(algorithms, name) {
@@ -22,7 +22,7 @@ func OpenBarriers(
 		if err == nil {
 			return s, closeUnit, nil
 		}
-		note("%s: node 0 counts in its process: %v", name, err)
+		c.note("%s: node 0 counts in its process: %v", name, err)
 	}
 	s, err = barrier.Open(ep, cfg)
 	return s, func() {}, err
