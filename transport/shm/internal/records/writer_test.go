@@ -1,0 +1,148 @@
+package records
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// A ring that starts again has room for as much as before, but for the skip: also before the reader
+// has seen that.
+func TestWriter_RoomAfterStartingAgain(t *testing.T) {
+	for seed := range uint64(50) {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		w, r := newPair(MinData)
+		var f transport.Frame
+		for w.again == 0 { // until it starts again, with a frame
+			put(t, w, rng.IntN(2000))
+			if w.again == 0 && r.Next(&f) != Done {
+				t.Fatal("no frame")
+			}
+			r.Release()
+		}
+		sent, room := 1, 0
+		for {
+			size := rng.IntN(2000)
+			if w.Put(frame(bytes.Repeat([]byte{byte(sent)}, size)), src) != Done {
+				break
+			}
+			room += recordLen(size)
+			sent++
+		}
+		w.Commit()
+		if room < MinData-3*recordLen(2000)-2*wordLen {
+			t.Errorf("seed %d: room for %d bytes of %d", seed, room, MinData)
+		}
+		for i := 0; i < sent; r.Release() {
+			switch r.Next(&f) {
+			case Broken:
+				t.Fatalf("seed %d: broken after %d of %d frames", seed, i, sent)
+			case None:
+				if !r.Full() {
+					t.Fatalf("seed %d: nothing after %d of %d frames", seed, i, sent)
+				}
+			case Done:
+				if i > 0 && !bytes.Equal(f.Payload, bytes.Repeat([]byte{byte(i)}, len(f.Payload))) {
+					t.Fatalf("seed %d: frame %d of %d is another one", seed, i, sent)
+				}
+				i++
+			}
+		}
+		put(t, w, 2000) // and it goes on
+		if r.Next(&f) != Done || len(f.Payload) != 2000 {
+			t.Fatalf("seed %d: no frame after that", seed)
+		}
+	}
+}
+
+// The last record ends with the memory, less the word behind it; one that is longer comes first.
+func TestWriter_TheEndOfTheMemory(t *testing.T) {
+	for more, first := range []bool{false, true} {
+		w, r := newPair(MinData)
+		var f transport.Frame
+		for w.next+2*uint64(recordLen(1000)) < MinData {
+			put(t, w, 1000)
+			if w.next > MinData/4 { // the ring is never empty: else it starts again
+				r.Next(&f)
+				r.Release()
+			}
+		}
+		put(t, w, int(MinData-w.next)-headerLen-wordLen+8*more)
+		if got := w.next > MinData; got != first {
+			t.Errorf("%d bytes too long: the next record is at %d of %d", 8*more, w.next, MinData)
+		}
+	}
+}
+
+// A reader that gives back what it never had is found out, and not where there is room anyway.
+func TestWriter_Broken(t *testing.T) {
+	for name, head := range map[string]uint64{"ahead": 1 << 40, "one ahead": 8, "far behind": ^uint64(0)} {
+		w, _ := newPair(MinData)
+		w.head.Store(head)
+		var result Result
+		for range MinData {
+			if result = w.Put(frame(make([]byte, 100)), src); result != Done {
+				break
+			}
+			w.Commit()
+		}
+		if name == "one ahead" { // a writer that is beyond it by then
+			continue
+		}
+		if result != Broken {
+			t.Errorf("head %s: %v, want Broken", name, result)
+		}
+	}
+	w, r := newPair(MinData)
+	var f transport.Frame
+	for range 40 {
+		w.Put(frame(make([]byte, 1000)), src)
+		w.Commit()
+		r.Next(&f)
+	}
+	r.Release()
+	for w.Put(frame(make([]byte, 1000)), src) == Done { // it has seen head
+		w.Commit()
+	}
+	r.head.Store(0)
+	if got := w.Put(frame(make([]byte, 1000)), src); got != Broken {
+		t.Errorf("head went back: %v, want Broken", got)
+	}
+	w, _ = newPair(MinData)
+	w.head.Store(MinData) // there would be room for more than a lap
+	for result := Done; result != Broken; {
+		if w.next >= 2*restartAfter {
+			t.Fatalf("head ahead: it was not found out when %d bytes were written", w.next)
+		}
+		result = w.Put(frame(make([]byte, 100)), src)
+	}
+}
+
+// Whatever a reader says that it has given back, a writer does not write where it may still read.
+func FuzzWriter(f *testing.F) {
+	f.Add(uint64(0), uint64(1), uint16(100))
+	f.Add(uint64(1<<63), uint64(65536), uint16(8000))
+	f.Fuzz(func(t *testing.T, head, step uint64, size uint16) {
+		w, _ := newPair(MinData)
+		payload := make([]byte, min(int(size), MinData/framePart-headerLen-wordLen))
+		for range 200 {
+			w.head.Store(head)
+			head += step
+			before := w.next
+			switch w.Put(frame(payload), src) {
+			case Broken:
+				return
+			case None:
+				if w.next != before {
+					t.Fatal("refused, and written")
+				}
+			}
+			w.Commit()
+			if w.next+wordLen > w.limit() {
+				t.Fatalf("wrote to %d, where there is room to %d", w.next, w.limit())
+			}
+		}
+	})
+}
