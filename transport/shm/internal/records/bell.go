@@ -10,7 +10,7 @@ import (
 // by which it says whether it is to be woken.
 //
 //	 0  a bit for each ring that may have something
-//	56  twice how often the reader slept, and one more while it sleeps. The reader's
+//	56  a number for each sleep of the reader: odd while it sleeps, and it grows. The reader's
 //
 // A writer shows its records first, then sets its bit, and then looks whether the reader sleeps. A
 // reader that is to sleep says so first, and then looks at the bits; one that polls takes the bits

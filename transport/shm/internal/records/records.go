@@ -197,12 +197,12 @@ func (w *Writer) limit() uint64 { return max(w.seen, w.again) + uint64(len(w.dat
 // fits reports whether there is room for a record at a place.
 func (w *Writer) fits(at, need uint64) bool {
 	end := at + need + wordLen
-	return end <= w.limit() && at&w.mask+need+wordLen <= uint64(len(w.data)) && !w.meetsGap(at, end)
+	return end <= w.limit() && at&w.mask+need+wordLen <= uint64(len(w.data)) && !w.meetsGap(at, need)
 }
 
-// meetsGap reports whether the gap is in what is to be written.
-func (w *Writer) meetsGap(at, end uint64) bool {
-	return w.seen < w.again && at < w.gap+wordLen && end > w.gap
+// meetsGap reports whether the gap is in what is to be written: a record, and the word behind it.
+func (w *Writer) meetsGap(at, need uint64) bool {
+	return w.seen < w.again && at <= w.gap && at+need >= w.gap
 }
 
 // skip goes to the next place where there is room for a record, if there is one: behind the gap, or
@@ -211,13 +211,13 @@ func (w *Writer) skip(need uint64) bool {
 	var to [maxSkips]uint64
 	at := w.next
 	for n := range to {
-		switch end := at + need + wordLen; {
+		switch {
 		case w.fits(at, need):
 			for _, next := range to[:n] {
 				w.skipTo(next)
 			}
 			return true
-		case w.meetsGap(at, end):
+		case w.meetsGap(at, need):
 			at = w.gap + wordLen
 		default:
 			at += uint64(len(w.data)) - at&w.mask

@@ -261,6 +261,16 @@ func TestRing_WriterIsToldOfRoom(t *testing.T) {
 	if w.Put(frame(make([]byte, 1000)), src) != Done {
 		t.Error("there is no room")
 	}
+	w.Want()
+	for taken = 0; taken < MinData/wakePart-recordLen(1000); taken += recordLen(1000) {
+		r.Next(&f)
+		if r.Release() {
+			t.Fatalf("told again after %d bytes more", taken+recordLen(1000))
+		}
+	}
+	if r.Next(&f); !r.Release() {
+		t.Errorf("not told again after %d bytes more", taken+recordLen(1000))
+	}
 	for r.Next(&f) == Done {
 		r.Release()
 	}

@@ -57,6 +57,32 @@ func TestWriter_RoomAfterStartingAgain(t *testing.T) {
 	}
 }
 
+// A writer that has started again leaves the skip that leads there as it is, until the reader has
+// found it: also where a record, or the word behind it, would end there.
+func TestWriter_LeavesItsSkip(t *testing.T) {
+	for last := 1000 - 2*wordLen; last <= 1000+2*wordLen; last += wordLen {
+		w, r := newPair(MinData)
+		var f transport.Frame
+		for w.again == 0 { // the skip is behind three records
+			put(t, w, 1000)
+			if w.again == 0 {
+				r.Next(&f)
+				r.Release()
+			}
+		}
+		put(t, w, 1000)
+		put(t, w, last)
+		if before := w.next == w.again+uint64(2*recordLen(1000)+recordLen(last)); before != (last < 1000) {
+			t.Errorf("a third frame of %d bytes is before the skip: %v", last, before)
+		}
+		for _, want := range []int{1000, 1000, last} {
+			if result := r.Next(&f); result != Done || len(f.Payload) != want {
+				t.Errorf("with one of %d bytes: got %v and %d bytes, want %d", last, result, len(f.Payload), want)
+			}
+		}
+	}
+}
+
 // The last record ends with the memory, less the word behind it; one that is longer comes first.
 func TestWriter_TheEndOfTheMemory(t *testing.T) {
 	for more, first := range []bool{false, true} {
@@ -73,6 +99,28 @@ func TestWriter_TheEndOfTheMemory(t *testing.T) {
 		if got := w.next > MinData; got != first {
 			t.Errorf("%d bytes too long: the next record is at %d of %d", 8*more, w.next, MinData)
 		}
+	}
+}
+
+// A writer reads the reader's line of memory once in 3 KiB, however soon the reader gives frames
+// back: each look costs both processors a miss of their caches.
+func TestWriter_LooksSeldom(t *testing.T) {
+	w, r := newPair(MinData)
+	var f transport.Frame
+	put(t, w, 100) // the ring is never empty: else the writer starts again
+	looks, seen := 0, w.seen
+	for range 1000 {
+		put(t, w, 100)
+		if w.seen != seen {
+			looks, seen = looks+1, w.seen
+		}
+		if r.Next(&f) != Done {
+			t.Fatal("no frame")
+		}
+		r.Release()
+	}
+	if most := 1000 * recordLen(100) / restartAfter; looks == 0 || looks > most {
+		t.Errorf("it has looked %d times, want %d at most", looks, most)
 	}
 }
 
