@@ -26,6 +26,9 @@ func ChunkFor(frame int) (size int, ok bool) {
 // MaxFrame is the longest frame that a chunk holds, in bytes.
 func MaxFrame() int { return os.Getpagesize() - headroom }
 
+// SendFrames is how many frames may be under way to the NIC: what large transmit rings hold.
+const SendFrames = 512
+
 // Config of a socket.
 type Config struct {
 	Chunk   int // bytes, as ChunkFor returns it

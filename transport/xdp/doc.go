@@ -45,9 +45,8 @@
 package xdp
 
 import (
-	"fmt"
-
 	"github.com/rawlane/rawlane/internal/afpacket"
+	"github.com/rawlane/rawlane/internal/xsk"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -80,33 +79,17 @@ type Mode int
 
 // The modes, in the order in which they are tried.
 const (
-	ModeAuto Mode = iota
-	ZeroCopy
-	Native
-	Generic
+	ModeAuto Mode = Mode(xsk.ModeAuto)
+	ZeroCopy Mode = Mode(xsk.ZeroCopy)
+	Native   Mode = Mode(xsk.Native)
+	Generic  Mode = Mode(xsk.Generic)
 )
 
 // ParseMode returns the mode of a name that String gives.
 func ParseMode(name string) (Mode, error) {
-	for m := ModeAuto; m <= Generic; m++ {
-		if m.String() == name {
-			return m, nil
-		}
-	}
-	return ModeAuto, fmt.Errorf("mode %q: want auto, zero-copy, native or generic", name)
+	m, err := xsk.ParseMode(name)
+	return Mode(m), err
 }
 
 // String names the mode as users do: auto, zero-copy, native or generic.
-func (m Mode) String() string {
-	switch m {
-	case ModeAuto:
-		return "auto"
-	case ZeroCopy:
-		return "zero-copy"
-	case Native:
-		return "native"
-	case Generic:
-		return "generic"
-	}
-	return "unknown"
-}
+func (m Mode) String() string { return xsk.Mode(m).String() }

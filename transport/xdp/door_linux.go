@@ -1,6 +1,7 @@
 package xdp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -11,25 +12,23 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/internal/afpacket"
+	"github.com/rawlane/rawlane/internal/afxdp"
 	"github.com/rawlane/rawlane/internal/netpoll"
-	"github.com/rawlane/rawlane/internal/xdpprog"
 	"github.com/rawlane/rawlane/internal/xsk"
 	"github.com/rawlane/rawlane/transport"
 )
 
-// door is where a link's frames come in: the program on the interface, and a socket for each of its
-// receive queues. The first one sends, too.
+// door is where a link's frames come in: a socket for each of the interface's receive queues. The
+// first one sends, too.
 type door struct {
 	link     *Link
 	cfg      Config
+	at       *afxdp.Attachment // what has the frames come
 	mode     Mode
 	fallback string // why not a better mode
-	program  *xdpprog.Program
 	queues   []queue
-	chunk    int // bytes of each
 	count    int // of queues
 	wakeup   *netpoll.Wakeup
-	nic      nic
 
 	mu      sync.Mutex // guards what follows
 	fd      int        // the packet socket that tells of the interface; -1 when closed
@@ -45,7 +44,7 @@ func (d *door) check() error {
 	switch {
 	case d.cfg.EtherType == transport.EtherTypeAny:
 		return errAnyType
-	case d.cfg.Mode < ModeAuto || d.cfg.Mode > Generic:
+	case !xsk.Mode(d.cfg.Mode).Valid():
 		return fmt.Errorf("Config.Mode %d: want ModeAuto, ZeroCopy, Native or Generic", d.cfg.Mode)
 	case d.cfg.Slots != 0 && (d.cfg.Slots < 2 || d.cfg.Slots > MaxSlots):
 		return fmt.Errorf("Config.Slots %d: out of range (2 to %d)", d.cfg.Slots, MaxSlots)
@@ -55,12 +54,12 @@ func (d *door) check() error {
 
 // Open implements afpacket.Socket.
 func (d *door) Open(ifi *net.Interface) (_ *netpoll.Poller, err error) {
-	chunk, err := chunkFor(ifi)
+	chunk, err := afxdp.ChunkFor(ifi)
 	if err != nil {
 		return nil, err
 	}
 	if d.fd, err = afpacket.OpenSocket(); err != nil {
-		return nil, explain("make the packet socket", err)
+		return nil, afxdp.Explain("make the packet socket", err)
 	}
 	if err = d.enter(ifi, chunk); err == nil {
 		err = d.watch()
@@ -72,89 +71,33 @@ func (d *door) Open(ifi *net.Interface) (_ *netpoll.Poller, err error) {
 	return d.wakeup.Poller(), nil
 }
 
-// chunkFor returns the size of chunks for an interface's frames.
-func chunkFor(ifi *net.Interface) (int, error) {
-	chunk, ok := xsk.ChunkFor(ifi.MTU + transport.MaxHeaderLen)
-	if !ok {
-		most := xsk.MaxFrame() - transport.MaxHeaderLen
-		return 0, fmt.Errorf("the interface's MTU is %d, and AF_XDP's frames must fit a page: %w "+
-			"(on all nodes: ip link set %s mtu %d; or use link ring)",
-			ifi.MTU, &transport.SizeError{Size: ifi.MTU, Max: most}, ifi.Name, most)
-	}
-	return chunk, nil
-}
-
 // enter opens the sockets, and has the program send them the link's frames.
-func (d *door) enter(ifi *net.Interface, chunk int) error {
-	driver, err := afpacket.AskDriver(ifi)
-	if err != nil {
-		return err
-	}
-	if err := d.nic.open(ifi); err != nil {
-		return err
-	}
-	plugged := d.nic.hasCarrier()
-	d.program, err = xdpprog.Load(xdpprog.Config{
-		EtherType: d.link.EtherType(), MAC: d.link.MAC(), Promiscuous: d.cfg.Promiscuous, Queues: driver.RxQueues,
+func (d *door) enter(ifi *net.Interface, chunk int) (err error) {
+	d.at, err = afxdp.Open(ifi, chunk, afxdp.Config{
+		EtherType: d.link.EtherType(), MAC: d.link.MAC(), Promiscuous: d.cfg.Promiscuous,
+		Mode: xsk.Mode(d.cfg.Mode), Slots: slots(d.cfg.Slots), NoVLANs: d.cfg.NoVLANs,
 	})
 	if err != nil {
-		return explain("load the XDP program", err)
-	}
-	d.chunk, d.count = chunk, driver.RxQueues
-	if err := d.openSockets(); err != nil {
 		return err
 	}
-	if err := d.attach(ifi); err != nil {
-		return err
-	}
-	if !d.cfg.NoVLANs { // by the one that holds the program: another Open may fail beside this one
-		if err := d.nic.keepTags(); err != nil {
-			return err
-		}
-	}
-	if plugged {
-		d.nic.awaitCarrier()
-	}
-	for k, q := range d.queues {
-		if err := d.program.SetSocket(k, q.socket.FD); err != nil {
-			return explain("hand the program a socket", err)
-		}
-	}
+	d.mode, d.fallback = Mode(d.at.Mode), d.at.Fallback
+	d.receiveFrom(d.at.TakeSockets(), slots(d.cfg.Slots))
 	return nil
 }
 
-// openSockets opens a socket for each receive queue.
-func (d *door) openSockets() error {
-	slots := d.cfg.Slots
-	if slots == 0 {
-		slots = DefaultSlots
-	}
-	slots = 1 << bits.Len(uint(slots-1))
+// slots returns how many frames a socket holds: a power of two.
+func slots(asked int) int { return 1 << bits.Len(uint(cmp.Or(asked, DefaultSlots)-1)) }
+
+// receiveFrom makes the sockets the door's.
+func (d *door) receiveFrom(sockets []*xsk.Socket, slots int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.open = true
-	for k := range d.count {
-		cfg := xsk.Config{Chunk: d.chunk, Receive: slots}
-		if k == 0 {
-			cfg.Send = sendFrames
-		}
-		s, err := xsk.Open(cfg)
-		if err != nil {
-			return explain("open a socket of AF_XDP", err)
-		}
+	d.open, d.count = true, len(sockets)
+	for _, s := range sockets {
 		d.queues = append(d.queues, queue{
 			socket: s, taken: make([]uint64, 0, slots), enough: max(1, min(slots/8, maxEnough)),
 		})
 	}
-	return nil
-}
-
-// reopenSockets begins anew where some of the sockets are bound.
-func (d *door) reopenSockets() error {
-	if err := d.closeSockets(); err != nil {
-		return err
-	}
-	return d.openSockets()
 }
 
 // maxEnough is how many frames go back to the kernel together at most: those of two cache lines.
@@ -206,18 +149,12 @@ func (d *door) Close() error {
 	return d.leave()
 }
 
-// leave undoes enter. The program goes first, and with it the frames that come.
+// leave undoes Open. The program goes first, and with it the frames that come.
 func (d *door) leave() error {
-	plugged := d.nic.hasCarrier()
 	var errs []error
-	if d.program != nil {
-		errs = append(errs, d.program.Close())
+	if d.at != nil {
+		errs = append(errs, d.at.Detach(), d.closeSockets(), d.at.Close())
 	}
-	errs = append(errs, d.closeSockets(), d.Control(d.nic.restore))
-	if plugged {
-		d.nic.awaitCarrier() // else who uses the interface next would be the one to wait
-	}
-	d.nic.close()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	fd := d.fd

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/rawlane/rawlane/internal/afpacket"
+	"github.com/rawlane/rawlane/internal/afxdp"
 	"github.com/rawlane/rawlane/internal/xdpprog"
 	"github.com/rawlane/rawlane/internal/xsk"
 	"github.com/rawlane/rawlane/transport"
@@ -25,23 +26,23 @@ func probe(name string) (Mode, error) {
 	if err != nil {
 		return ModeAuto, err
 	}
-	best := driverMode(ifi.Index)
-	chunk, err := chunkFor(ifi)
+	best := Mode(afxdp.DriverMode(ifi.Index))
+	chunk, err := afxdp.ChunkFor(ifi)
 	if err != nil {
 		return best, err
 	}
 	p, err := xdpprog.Load(xdpprog.Config{EtherType: transport.EtherTypeDefault, MAC: mac, Queues: 1})
 	if err != nil {
-		return best, explain("load the XDP program", err)
+		return best, afxdp.Explain("load the XDP program", err)
 	}
 	defer func() { _ = p.Close() }() // it was only a try; so is the socket
 	s, err := xsk.Open(xsk.Config{Chunk: chunk, Receive: 2, Send: 2})
 	if err != nil {
-		return best, explain("open a socket of AF_XDP", err)
+		return best, afxdp.Explain("open a socket of AF_XDP", err)
 	}
 	defer func() { _ = s.Discard() }()
-	if attachedProgram(ifi.Index) != 0 {
-		return best, holder(ifi.Index)
+	if afxdp.AttachedProgram(ifi.Index) != 0 {
+		return best, afxdp.Holder(ifi.Index)
 	}
 	return best, nil
 }

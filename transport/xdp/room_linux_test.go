@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/internal/testbed"
@@ -81,32 +80,6 @@ func TestWait_NICIsFullAndWakeupsAreMasked(t *testing.T) {
 	}
 }
 
-// A driver's mode is that of the interface that was asked for, where the kernel tells at all.
-func TestDriverMode_OfAnInterface(t *testing.T) {
-	bed, a, _ := ends(t)
-	err := bed.Node(0).Do(func() error {
-		want := Native // veth runs programs, and knows no zero-copy
-		if _, err := netlink.GenlFamilyGet("netdev"); err != nil {
-			want = ModeAuto // a kernel that does not tell
-		}
-		known := driverMode(a.door.nic.index)
-		if known != want {
-			t.Errorf("veth: %v, want %v", known, want)
-		}
-		if none := driverMode(1 << 30); none != ModeAuto {
-			t.Errorf("no interface: %v", none)
-		}
-		best, err := Probe("eth0")
-		if best != known {
-			t.Errorf("Probe says %v, want %v; %v", best, known, err)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Where all memory for frames is with a zero-copy NIC, Send is busy, and wakes the NIC, which says
 // then what has left. The frames go in order.
 func TestSend_AllMemoryIsUnderWay(t *testing.T) {
@@ -146,15 +119,6 @@ func TestSend_AllMemoryIsUnderWay(t *testing.T) {
 			}
 			next++
 		}
-	}
-}
-
-// A NIC of which no setting was changed is asked nothing, not even by which name.
-func TestRestore_Unchanged(t *testing.T) {
-	_, a, _ := ends(t)
-	unchanged := nic{index: a.door.nic.index, ifname: "before"}
-	if err := a.door.Control(unchanged.restore); err != nil || unchanged.ifname != "before" {
-		t.Errorf("%q, %v", unchanged.ifname, err)
 	}
 }
 

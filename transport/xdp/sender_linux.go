@@ -1,7 +1,6 @@
 package xdp
 
 import (
-	"math/bits"
 	"sync"
 	"sync/atomic"
 
@@ -11,10 +10,10 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// sendFrames is how many frames may be under way to the NIC: what large transmit rings hold. A
-// batch is what the kernel sends in one call.
+// sendFrames is how many frames may be under way to the NIC. A batch is what the kernel sends in
+// one call.
 const (
-	sendFrames = 512
+	sendFrames = xsk.SendFrames
 	sendBatch  = 32
 )
 
@@ -49,20 +48,9 @@ func (s *sender) open(socket *xsk.Socket, src transport.MAC, mtu int, kick func(
 	for k := range s.free {
 		s.free[k] = k
 	}
-	makeRoom(socket.FD, mtu)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.socket = socket
-}
-
-// makeRoom lets the socket have all its frames under way: each takes the next power of two, and the
-// kernel's own header. Without it the kernel stops at 200 KB.
-func makeRoom(fd, mtu int) {
-	const overhead = 512
-	want := sendFrames * (1<<bits.Len(uint(mtu+overhead)) + overhead)
-	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, want) != nil {
-		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, want)
-	}
 }
 
 // close makes later sends return transport.ErrClosed.

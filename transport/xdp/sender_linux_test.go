@@ -234,58 +234,6 @@ func sendWhileDown(t *testing.T, zeroCopy bool) {
 	}
 }
 
-// The kernel's answer says which mode the driver has.
-func TestModeOf(t *testing.T) {
-	for features, want := range map[uint64]Mode{
-		0: Generic, 1: Generic, 2: Generic, 3: Native, 7: Native, 8: Generic, 11: ZeroCopy, 0x7f: ZeroCopy,
-	} {
-		if got := modeOf(features); got != want {
-			t.Errorf("%#x: %v, want %v", features, got, want)
-		}
-	}
-}
-
-// Netlink's attributes come apart, whatever stands in them.
-func FuzzAttributes(f *testing.F) {
-	f.Add([]byte{8, 0, 4, 0, 1, 2, 3, 4, 6, 0, 5, 0x80, 9, 9, 0, 0, 4, 0, 7, 0})
-	f.Add([]byte{3, 0, 1, 0})
-	f.Add([]byte{9, 0, 1, 0, 1, 2, 3, 4})
-	f.Fuzz(func(t *testing.T, b []byte) {
-		all := attributes(b)
-		size := 0
-		for kind, value := range all {
-			size += len(value)
-			if kind > attributeType {
-				t.Errorf("type %#x", kind)
-			}
-		}
-		if size > len(b) {
-			t.Errorf("%d bytes of %d", size, len(b))
-		}
-		_ = programID(b)
-	})
-}
-
-// The process that holds a program is told from those that hold others, and other links.
-func TestIsLinkOf(t *testing.T) {
-	const info = "pos:\t0\nflags:\t02000002\nlink_type:\txdp\nlink_id:\t7\nprog_tag:\tab\nprog_id:\t42\nifindex:\t2\n"
-	for _, c := range []struct {
-		name, info string
-		program    uint32
-		want       bool
-	}{
-		{"it", info, 42, true},
-		{"another program", info, 2, false},
-		{"no program", "link_type:\txdp\nifindex:\t2\n", 0, false},
-		{"another kind of link", strings.Replace(info, "xdp", "tcx", 1), 42, false},
-		{"a file", "pos:\t0\nflags:\t02\n", 42, false},
-	} {
-		if got := isLinkOf(c.info, c.program); got != c.want {
-			t.Errorf("%s: %t", c.name, got)
-		}
-	}
-}
-
 // A link of which no frame was seen leaves no memory behind, nor does a failed Open or a Probe.
 func TestClose_LeavesNoMemory(t *testing.T) {
 	bed, _, _ := ends(t)
@@ -335,25 +283,5 @@ func TestStampFrames_NotSupported(t *testing.T) {
 	}
 	if _, ok := transport.As[transport.Stamper](a); ok {
 		t.Error("the link says that it stamps frames")
-	}
-}
-
-func TestProgramID(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		b    []byte
-		want uint32
-	}{
-		{"none", nil, 0},
-		{"attached, without an id", []byte{5, 0, 2, 0, 1, 0, 0, 0}, 0},
-		{"in the driver", []byte{5, 0, 2, 0, 1, 0, 0, 0, 8, 0, 5, 0, 7, 0, 0, 0}, 7},
-		{"generic", []byte{8, 0, 6, 0, 9, 0, 0, 0}, 9},
-		{"in one way", []byte{8, 0, 4, 0, 3, 0, 0, 0}, 3},
-		{"too short", []byte{6, 0, 4, 0, 3, 0, 0, 0}, 0},
-		{"cut off", []byte{8, 0, 4, 0, 3, 0}, 0},
-	} {
-		if got := programID(c.b); got != c.want {
-			t.Errorf("%s: %d, want %d", c.name, got, c.want)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package xdp
+package afxdp
 
 import (
 	"errors"
@@ -19,7 +19,8 @@ var stripping = []string{"rx-vlan-hw-parse", "rx-vlan-stag-hw-parse"}
 
 // nic is the settings of the interface's NIC.
 type nic struct {
-	tool    *ethtool.Ethtool // a socket in the interface's namespace; nil when closed
+	tool    *ethtool.Ethtool // nil when closed
+	socket  int              // in the interface's namespace, as the tool's own is
 	index   int
 	ifname  string
 	driver  string          // "" if it does not say
@@ -28,7 +29,12 @@ type nic struct {
 
 // open asks for the settings.
 func (n *nic) open(ifi *net.Interface) (err error) {
-	if n.tool, err = ethtool.NewEthtool(); err != nil {
+	if n.socket, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err == nil {
+		if n.tool, err = ethtool.NewEthtool(); err != nil {
+			_ = unix.Close(n.socket) // the first error counts
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("ask the driver for its features: %w", err)
 	}
 	n.index, n.ifname = ifi.Index, ifi.Name
@@ -85,15 +91,15 @@ func (n *nic) awaitCarrier() {
 	}
 }
 
-// restore undoes keepTags. The interface may have another name by now, which a socket of its
-// namespace tells. One that is gone needs nothing undone.
-func (n *nic) restore(fd int) error {
+// restore undoes keepTags. The interface may have another name by now. One that is gone needs
+// nothing undone.
+func (n *nic) restore() error {
 	if n.stopped == nil {
 		return nil
 	}
 	var request unix.Ifreq
 	request.SetUint32(uint32(n.index))
-	err := unix.IoctlIfreq(fd, unix.SIOCGIFNAME, &request)
+	err := unix.IoctlIfreq(n.socket, unix.SIOCGIFNAME, &request)
 	if err == nil {
 		n.ifname = request.Name()
 		err = n.tool.Change(n.ifname, n.stopped)
@@ -105,9 +111,11 @@ func (n *nic) restore(fd int) error {
 	return nil
 }
 
-func (n *nic) close() {
-	if n.tool != nil {
-		n.tool.Close()
-		n.tool = nil
+func (n *nic) close() error {
+	if n.tool == nil {
+		return nil
 	}
+	n.tool.Close()
+	n.tool = nil
+	return unix.Close(n.socket)
 }

@@ -1,4 +1,4 @@
-package xdp
+package afxdp
 
 import (
 	"errors"
@@ -20,8 +20,8 @@ var (
 		"or fewer Config.Slots)")
 )
 
-// explain says what was tried when the system returned err, and what to do about it.
-func explain(act string, err error) error {
+// Explain says what was tried when the system returned err, and what to do about it.
+func Explain(act string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission): // EPERM and EACCES are
 		return fmt.Errorf("%s: %w", act, errPermission)

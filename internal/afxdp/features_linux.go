@@ -1,9 +1,11 @@
-package xdp
+package afxdp
 
 import (
 	"encoding/binary"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/internal/xsk"
 )
 
 // The kernel's generic netlink family netdev, and what it says of a driver: linux/netdev.h.
@@ -18,36 +20,36 @@ const (
 	featureZeroCopy = 1 << 3
 )
 
-// driverMode returns the best mode that an interface's driver says it has, or ModeAuto if the
+// DriverMode returns the best mode that an interface's driver says it has, or xsk.ModeAuto if the
 // kernel does not tell.
-func driverMode(index int) Mode {
+func DriverMode(index int) xsk.Mode {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_GENERIC)
 	if err != nil {
-		return ModeAuto
+		return xsk.ModeAuto
 	}
 	defer unix.Close(fd)
 	family := ask(fd, unix.GENL_ID_CTRL, unix.CTRL_CMD_GETFAMILY, unix.CTRL_ATTR_FAMILY_NAME, []byte(netdevFamily))
 	id := family[unix.CTRL_ATTR_FAMILY_ID]
 	if len(id) < 2 {
-		return ModeAuto
+		return xsk.ModeAuto
 	}
 	request := binary.NativeEndian.AppendUint32(nil, uint32(index))
 	features := ask(fd, binary.NativeEndian.Uint16(id), netdevGet, netdevIndex, request)[netdevXDPFeatures]
 	if len(features) < 8 {
-		return ModeAuto
+		return xsk.ModeAuto
 	}
 	return modeOf(binary.NativeEndian.Uint64(features))
 }
 
 // modeOf returns the best mode of a driver with such features.
-func modeOf(features uint64) Mode {
+func modeOf(features uint64) xsk.Mode {
 	switch {
 	case features&featureBasic == 0 || features&featureRedirect == 0:
-		return Generic
+		return xsk.Generic
 	case features&featureZeroCopy == 0:
-		return Native
+		return xsk.Native
 	}
-	return ZeroCopy
+	return xsk.ZeroCopy
 }
 
 // ask sends a request with one attribute to a generic netlink family, and returns the attributes of

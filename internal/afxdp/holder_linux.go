@@ -1,4 +1,4 @@
-package xdp
+package afxdp
 
 import (
 	"encoding/binary"
@@ -10,12 +10,14 @@ import (
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/internal/xsk"
 )
 
-// holder returns what is to know of the XDP program that an interface runs.
-func holder(index int) *OccupiedError {
-	e := new(OccupiedError)
-	id := attachedProgram(index)
+// Holder returns what is to know of the XDP program that an interface runs.
+func Holder(index int) *xsk.OccupiedError {
+	e := new(xsk.OccupiedError)
+	id := AttachedProgram(index)
 	if p, err := ebpf.NewProgramFromID(ebpf.ProgramID(id)); err == nil {
 		if info, err := p.Info(); err == nil {
 			e.Program = info.Name
@@ -35,8 +37,8 @@ const (
 	attributeType    = 0x3fff
 )
 
-// attachedProgram returns the id of the XDP program of an interface, or 0.
-func attachedProgram(index int) (id uint32) {
+// AttachedProgram returns the id of the XDP program of an interface, or 0.
+func AttachedProgram(index int) (id uint32) {
 	rib, err := syscall.NetlinkRIB(syscall.RTM_GETLINK, syscall.AF_UNSPEC)
 	if err != nil {
 		return 0

@@ -1,0 +1,151 @@
+package afxdp
+
+import (
+	"net"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/rawlane/rawlane/internal/testbed"
+	"github.com/rawlane/rawlane/internal/xsk"
+	"github.com/rawlane/rawlane/transport"
+)
+
+func TestMain(m *testing.M) { os.Exit(testbed.Main(m)) }
+
+// veth returns a node, and the interface of it on which a test opens AF_XDP.
+func veth(t *testing.T) (*testbed.Node, *net.Interface) {
+	t.Helper()
+	testbed.NeedXDP(t, func(ifname string) error {
+		a, err := open(ifname)
+		if err == nil {
+			err = a.Close()
+		}
+		return err
+	})
+	node := testbed.ForTest(t, testbed.Config{}).Node(0)
+	ifi, err := testbed.In(node, func() (*net.Interface, error) { return net.InterfaceByName("eth0") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node, ifi
+}
+
+func open(ifname string) (*Attachment, error) {
+	ifi, err := net.InterfaceByName(ifname)
+	if err != nil {
+		return nil, err
+	}
+	chunk, err := ChunkFor(ifi)
+	if err != nil {
+		return nil, err
+	}
+	mac, err := transport.MACFrom(ifi.HardwareAddr)
+	if err != nil {
+		return nil, err
+	}
+	return Open(ifi, chunk, Config{EtherType: transport.EtherTypeDefault, MAC: mac, Slots: 64})
+}
+
+// A driver's mode is that of the interface that was asked for, where the kernel tells at all.
+func TestDriverMode_OfAnInterface(t *testing.T) {
+	node, ifi := veth(t)
+	err := node.Do(func() error {
+		want := xsk.Native // veth runs programs, and knows no zero-copy
+		if _, err := netlink.GenlFamilyGet("netdev"); err != nil {
+			want = xsk.ModeAuto // a kernel that does not tell
+		}
+		if known := DriverMode(ifi.Index); known != want {
+			t.Errorf("veth: %v, want %v", known, want)
+		}
+		if none := DriverMode(1 << 30); none != xsk.ModeAuto {
+			t.Errorf("no interface: %v", none)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A NIC of which no setting was changed is asked nothing, not even by which name.
+func TestRestore_Unchanged(t *testing.T) {
+	unchanged := nic{socket: -1, index: 1, ifname: "before"}
+	if err := unchanged.restore(); err != nil || unchanged.ifname != "before" {
+		t.Errorf("%q, %v", unchanged.ifname, err)
+	}
+}
+
+// The kernel's answer says which mode the driver has.
+func TestModeOf(t *testing.T) {
+	for features, want := range map[uint64]xsk.Mode{
+		0: xsk.Generic, 1: xsk.Generic, 2: xsk.Generic, 3: xsk.Native, 7: xsk.Native, 8: xsk.Generic, 11: xsk.ZeroCopy, 0x7f: xsk.ZeroCopy,
+	} {
+		if got := modeOf(features); got != want {
+			t.Errorf("%#x: %v, want %v", features, got, want)
+		}
+	}
+}
+
+// Netlink's attributes come apart, whatever stands in them.
+func FuzzAttributes(f *testing.F) {
+	f.Add([]byte{8, 0, 4, 0, 1, 2, 3, 4, 6, 0, 5, 0x80, 9, 9, 0, 0, 4, 0, 7, 0})
+	f.Add([]byte{3, 0, 1, 0})
+	f.Add([]byte{9, 0, 1, 0, 1, 2, 3, 4})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		all := attributes(b)
+		size := 0
+		for kind, value := range all {
+			size += len(value)
+			if kind > attributeType {
+				t.Errorf("type %#x", kind)
+			}
+		}
+		if size > len(b) {
+			t.Errorf("%d bytes of %d", size, len(b))
+		}
+		_ = programID(b)
+	})
+}
+
+// The process that holds a program is told from those that hold others, and other links.
+func TestIsLinkOf(t *testing.T) {
+	const info = "pos:\t0\nflags:\t02000002\nlink_type:\txdp\nlink_id:\t7\nprog_tag:\tab\nprog_id:\t42\nifindex:\t2\n"
+	for _, c := range []struct {
+		name, info string
+		program    uint32
+		want       bool
+	}{
+		{"it", info, 42, true},
+		{"another program", info, 2, false},
+		{"no program", "link_type:\txdp\nifindex:\t2\n", 0, false},
+		{"another kind of link", strings.Replace(info, "xdp", "tcx", 1), 42, false},
+		{"a file", "pos:\t0\nflags:\t02\n", 42, false},
+	} {
+		if got := isLinkOf(c.info, c.program); got != c.want {
+			t.Errorf("%s: %t", c.name, got)
+		}
+	}
+}
+
+func TestProgramID(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		b    []byte
+		want uint32
+	}{
+		{"none", nil, 0},
+		{"attached, without an id", []byte{5, 0, 2, 0, 1, 0, 0, 0}, 0},
+		{"in the driver", []byte{5, 0, 2, 0, 1, 0, 0, 0, 8, 0, 5, 0, 7, 0, 0, 0}, 7},
+		{"generic", []byte{8, 0, 6, 0, 9, 0, 0, 0}, 9},
+		{"in one way", []byte{8, 0, 4, 0, 3, 0, 0, 0}, 3},
+		{"too short", []byte{6, 0, 4, 0, 3, 0, 0, 0}, 0},
+		{"cut off", []byte{8, 0, 4, 0, 3, 0}, 0},
+	} {
+		if got := programID(c.b); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}

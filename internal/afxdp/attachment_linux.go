@@ -1,0 +1,161 @@
+package afxdp
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"net"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/internal/afpacket"
+	"github.com/rawlane/rawlane/internal/xdpprog"
+	"github.com/rawlane/rawlane/internal/xsk"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Attachment is the link's program on an interface, a socket for each of its receive queues, and
+// what is changed of the NIC. The first socket sends, too.
+type Attachment struct {
+	Mode     xsk.Mode
+	Fallback string // why not a better mode
+
+	cfg     Config
+	program *xdpprog.Program
+	sockets []*xsk.Socket
+	chunk   int // bytes of each
+	queues  int // receive queues that the interface has
+	nic     nic
+	plugged bool // the NIC had its carrier before Open, or Detach
+}
+
+// ChunkFor returns the size of chunks for an interface's frames.
+func ChunkFor(ifi *net.Interface) (int, error) {
+	chunk, ok := xsk.ChunkFor(ifi.MTU + transport.MaxHeaderLen)
+	if !ok {
+		most := xsk.MaxFrame() - transport.MaxHeaderLen
+		return 0, fmt.Errorf("the interface's MTU is %d, and AF_XDP's frames must fit a page: %w "+
+			"(on all nodes: ip link set %s mtu %d; or use link ring)",
+			ifi.MTU, &transport.SizeError{Size: ifi.MTU, Max: most}, ifi.Name, most)
+	}
+	return chunk, nil
+}
+
+// Open has the program send the interface's frames to sockets, with chunks as ChunkFor says. If it
+// fails, nothing stays.
+func Open(ifi *net.Interface, chunk int, cfg Config) (_ *Attachment, err error) {
+	driver, err := afpacket.AskDriver(ifi)
+	if err != nil {
+		return nil, err
+	}
+	a := &Attachment{cfg: cfg, chunk: chunk, queues: driver.RxQueues}
+	if err := a.open(ifi); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	return a, nil
+}
+
+func (a *Attachment) open(ifi *net.Interface) (err error) {
+	if err := a.nic.open(ifi); err != nil {
+		return err
+	}
+	a.plugged = a.nic.hasCarrier()
+	a.program, err = xdpprog.Load(xdpprog.Config{
+		EtherType: a.cfg.EtherType, MAC: a.cfg.MAC, Promiscuous: a.cfg.Promiscuous, Queues: a.queues,
+	})
+	if err != nil {
+		return Explain("load the XDP program", err)
+	}
+	if err := a.openSockets(); err != nil {
+		return err
+	}
+	if err := a.attach(ifi); err != nil {
+		return err
+	}
+	if !a.cfg.NoVLANs { // by the one that holds the program: another Open may fail beside this one
+		if err := a.nic.keepTags(); err != nil {
+			return err
+		}
+	}
+	if a.plugged {
+		a.nic.awaitCarrier()
+	}
+	makeRoom(a.sockets[0].FD, ifi.MTU)
+	for k, s := range a.sockets {
+		if err := a.program.SetSocket(k, s.FD); err != nil {
+			return Explain("hand the program a socket", err)
+		}
+	}
+	return nil
+}
+
+// openSockets opens a socket for each receive queue.
+func (a *Attachment) openSockets() error {
+	for k := range a.queues {
+		cfg := xsk.Config{Chunk: a.chunk, Receive: a.cfg.Slots}
+		if k == 0 {
+			cfg.Send = xsk.SendFrames
+		}
+		s, err := xsk.Open(cfg)
+		if err != nil {
+			return Explain("open a socket of AF_XDP", err)
+		}
+		a.sockets = append(a.sockets, s)
+	}
+	return nil
+}
+
+// reopenSockets begins anew where some of the sockets are bound.
+func (a *Attachment) reopenSockets() error {
+	if err := a.closeSockets(); err != nil {
+		return err
+	}
+	return a.openSockets()
+}
+
+func (a *Attachment) closeSockets() error {
+	var errs []error
+	for _, s := range a.sockets {
+		errs = append(errs, s.Discard())
+	}
+	a.sockets = nil
+	return errors.Join(errs...)
+}
+
+// makeRoom lets a socket have all its frames under way: each takes the next power of two, and the
+// kernel's own header. Without it the kernel stops at 200 KB.
+func makeRoom(fd, mtu int) {
+	const overhead = 512
+	want := xsk.SendFrames * (1<<bits.Len(uint(mtu+overhead)) + overhead)
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, want) != nil {
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, want)
+	}
+}
+
+// TakeSockets returns the sockets, by receive queue. They are the caller's from now on.
+func (a *Attachment) TakeSockets() []*xsk.Socket {
+	sockets := a.sockets
+	a.sockets = nil
+	return sockets
+}
+
+// Detach takes the program off the interface: no more frames come.
+func (a *Attachment) Detach() error {
+	if a.program == nil {
+		return nil
+	}
+	a.plugged = a.nic.hasCarrier()
+	err := a.program.Close()
+	a.program = nil
+	return err
+}
+
+// Close undoes Open, but for sockets that were taken. Those are to be closed before, and after
+// Detach.
+func (a *Attachment) Close() error {
+	err := errors.Join(a.Detach(), a.closeSockets(), a.nic.restore())
+	if a.plugged {
+		a.nic.awaitCarrier() // else who uses the interface next would be the one to wait
+	}
+	return errors.Join(err, a.nic.close())
+}
