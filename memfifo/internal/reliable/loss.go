@@ -57,7 +57,7 @@ func (s *sender) onAck(h *Header, now monotime.Time, rtt *congestion.RTT, free f
 		s.detectLoss(highest, now, rtt, flight) // else frames are acknowledged in the order in which they were sent
 	}
 	s.onProbeAnswer(h, now, rtt, flight)
-	if acked > 0 && s.validate(now, flight) {
+	if s.validate(now, flight) {
 		s.reno.OnAck(acked)
 	}
 }

@@ -146,6 +146,34 @@ func TestTail_OnlyTheAnswerCounts(t *testing.T) {
 	p.settle()
 }
 
+// Data and probes of the peer have numbers of their own: one that happens to be a probe's does not
+// make an answer of what was on its way before.
+func TestTail_NumbersOfDataAndProbesAreNoAnswers(t *testing.T) {
+	for _, kind := range []Kind{Data, Ack} {
+		p := newPair(t, 120).open()
+		frames := p.apart(5)
+		p.untilDue()
+		p.want(1, "ack!")
+		s := &p.ends[0].c.lanes[Requests].sender
+		h := p.between(0)
+		h.Kind, h.AckNow, h.Sequence, h.Ack = kind, kind == Ack, s.probeID, s.una+2
+		if h.Kind == Data && h.Sequence != p.ends[0].c.lanes[Requests].receiver.nxt {
+			t.Fatalf("the peer's next data is %d, the probe %d", p.ends[0].c.lanes[Requests].receiver.nxt, h.Sequence)
+		}
+		probe := p.inTransit[1]
+		p.inTransit[1] = nil
+		p.handle(0, h, nil)
+		if s.inFlight != 3 || s.lost != 0 {
+			t.Errorf("%v: %d in flight, %d lost; want 3 and none", kind, s.inFlight, s.lost)
+		}
+		p.inTransit[1] = append(frames, probe...)
+		p.pass(time.Second)
+		if n := p.ends[0].c.cfg.Counters.Retransmitted; n > 0 || !p.ends[0].done() {
+			t.Errorf("%v: %d retransmitted, done %t", kind, n, p.ends[0].done())
+		}
+	}
+}
+
 // A frame that was overtaken has come after all: what is sent long after that gets its own time.
 func TestTail_ReorderingLeavesNothing(t *testing.T) {
 	p := newPair(t, 120).open()
