@@ -8,9 +8,17 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"structs"
 
 	"github.com/cilium/ebpf"
 )
+
+type linkScope struct {
+	_     structs.HostLayout
+	First uint32
+	Last  uint32
+	Ports [32]uint8
+}
 
 // Names of all BPF objects in the ELF.
 //
@@ -21,6 +29,8 @@ const (
 	linkVarEtherType    = "ether_type"
 	linkVarMac          = "mac"
 	linkVarPromiscuous  = "promiscuous"
+	linkVarScopeCount   = "scope_count"
+	linkVarScopes       = "scopes"
 )
 
 // loadLink returns the embedded CollectionSpec for link.
@@ -82,6 +92,8 @@ type linkVariableSpecs struct {
 	EtherType   *ebpf.VariableSpec `ebpf:"ether_type"`
 	Mac         *ebpf.VariableSpec `ebpf:"mac"`
 	Promiscuous *ebpf.VariableSpec `ebpf:"promiscuous"`
+	ScopeCount  *ebpf.VariableSpec `ebpf:"scope_count"`
+	Scopes      *ebpf.VariableSpec `ebpf:"scopes"`
 }
 
 // linkObjects contains all objects after they have been loaded into the kernel.
@@ -120,6 +132,8 @@ type linkVariables struct {
 	EtherType   *ebpf.Variable `ebpf:"ether_type"`
 	Mac         *ebpf.Variable `ebpf:"mac"`
 	Promiscuous *ebpf.Variable `ebpf:"promiscuous"`
+	ScopeCount  *ebpf.Variable `ebpf:"scope_count"`
+	Scopes      *ebpf.Variable `ebpf:"scopes"`
 }
 
 // linkPrograms contains all programs after they have been loaded into the kernel.

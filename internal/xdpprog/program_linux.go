@@ -11,12 +11,23 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
+// MaxScopes is how many scopes a program has room for.
+const MaxScopes = 32
+
+// Scope is messages of the clusters from First to Last, to ports.
+type Scope struct {
+	First, Last uint32
+	Ports       [32]uint8 // a bit each: port 9 is bit 1 of byte 1
+}
+
 // Config says which frames go to the link's sockets.
 type Config struct {
 	EtherType   transport.EtherType // behind a tag, if there is one
 	MAC         transport.MAC       // frames for this station, and for groups
 	Promiscuous bool                // for others, too
 	Queues      int                 // receive queues that there are sockets for
+	// Scopes are of which messages it may be one; none means all. There are MaxScopes at most.
+	Scopes []Scope
 }
 
 // Program is a program in the kernel, attached to an interface or not yet.
@@ -34,12 +45,17 @@ func Load(cfg Config) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
+	var scopes [MaxScopes]Scope
+	if copy(scopes[:], cfg.Scopes) < len(cfg.Scopes) {
+		return nil, fmt.Errorf("%d scopes (at most %d)", len(cfg.Scopes), MaxScopes)
+	}
 	promiscuous := uint8(0)
 	if cfg.Promiscuous {
 		promiscuous = 1
 	}
 	for name, value := range map[string]any{
 		"ether_type": uint16(cfg.EtherType), "mac": [6]uint8(cfg.MAC), "promiscuous": promiscuous,
+		"scope_count": uint32(len(cfg.Scopes)), "scopes": scopes,
 	} {
 		if err := spec.Variables[name].Set(value); err != nil {
 			return nil, fmt.Errorf("set %s: %w", name, err)
