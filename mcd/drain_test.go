@@ -226,6 +226,9 @@ func TestAddressDrain(t *testing.T) {
 	if err != nil || !ran {
 		t.Errorf("ran %v, %v", ran, err)
 	}
+	if c := es[1].Counters(); c.RxProbes == 0 {
+		t.Error("the node with the address was not probed")
+	}
 	if c := es[2].Counters(); c.RxProbes != 0 {
 		t.Error("a node was probed that has none of the addresses")
 	}

@@ -258,6 +258,23 @@ func TestReceive_ThatDoesNotReturn(t *testing.T) {
 	}
 }
 
+// One that ends a link's goroutine, which polls while nobody else does, gives the poll lock back.
+func TestReceive_EndsALinksGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		es := wrapped(t, mcd.Config{}, switched(t, 2)...)
+		bad := openPort(t, es[1], 1, mcd.PortOptions{Receive: func([]mcd.Message, bool) { runtime.Goexit() }})
+		own, from := port(t, es[1], 2), port(t, es[0], 1)
+		send(t, from, bad.Addr(), nil)
+		synctest.Wait()
+		if c := bad.Counters(); c.RxMessages != 1 {
+			t.Errorf("%d messages came, want 1", c.RxMessages)
+		}
+		send(t, from, own.Addr(), []byte("next"))
+		es[1].Progress()
+		expect(t, own, from.Addr(), "next")
+	})
+}
+
 // A last call that panics takes none from the other ports that are owed theirs.
 func TestReceive_LastCallThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

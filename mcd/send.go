@@ -111,9 +111,6 @@ func (p *Port) TrySendInPlace(nic int, to Dest, bs ...[]byte) (n int, err error)
 		p.out.put(n, b)
 		n++
 	}
-	if n == 0 {
-		return 0, err
-	}
 	sent, sendErr := p.transmit(nic, n)
 	for i := range p.out.frames[:n] {
 		p.out.frames[i].Headroom, p.out.frames[i].Payload = nil, nil // the caller's memory
