@@ -130,22 +130,21 @@ func (o *offloaded) frame(release *engine.Message) []byte {
 	return frame
 }
 
-// members returns what frames of the other members carry, or nil if that is not known, or if one
-// shares the Center's address: the unit's releases would not reach it.
+// members returns what frames of the other members carry, or nil if one of them is not in the node
+// table.
 func (o *offloaded) members() (all []slot.MemberInfo) {
 	c := o.set
-	own, table := c.service.ep.MAC(0), c.service.ep.Nodes()
+	table := c.service.ep.Nodes()
 	for rank, node := range c.nodes {
-		i := slices.IndexFunc(table, func(n mcd.Node) bool { return n.ID == node })
-		incarnation := c.engine.Incarnation(rank)
-		switch {
-		case rank == c.rank:
+		if rank == c.rank {
 			continue
-		case i < 0 || incarnation == 0 || table[i].MACs[0] == own:
+		}
+		i := slices.IndexFunc(table, func(n mcd.Node) bool { return n.ID == node })
+		if i < 0 {
 			return nil
 		}
 		all = append(all, slot.MemberInfo{
-			Node: uint16(node), Rank: rank, Incarnation: incarnation, MAC: table[i].MACs[0],
+			Node: uint16(node), Rank: rank, Incarnation: c.engine.Incarnation(rank), MAC: table[i].MACs[0],
 		})
 	}
 	return all
@@ -189,10 +188,6 @@ func (o *offloaded) collectAll(now monotime.Time) {
 // win begins the next generation, and sends the release of a full one.
 func (o *offloaded) win(n *counted, generation uint32) {
 	n.slot.Next(generation)
-	o.sendRelease(n, generation)
-}
-
-func (o *offloaded) sendRelease(n *counted, generation uint32) {
 	release := n.release
 	release.Generation = generation
 	o.set.send(&engine.Send{To: schedule.All, Message: release})
@@ -315,22 +310,16 @@ func (o *offloaded) handle(now monotime.Time, rank int, m *engine.Message) bool 
 
 // end ends the counting of a number: the engine goes on with what has arrived.
 func (o *offloaded) end(now monotime.Time, n *counted) {
-	for o.collect(now, n); !n.slot.Close(); {
+	for !n.slot.Close(n.generation) {
 		o.collect(now, n)
 	}
-	unsent := int32(o.set.engine.Completed(n.number)-n.generation) >= 0
 	words := make([]uint32, len(n.known))
 	for i := range words {
-		if generation, word := n.slot.Drain(i); generation == n.generation {
-			words[i] = word
-		}
+		words[i] = n.slot.Drain(i)
 	}
 	o.numbers[n.number] = nil
 	o.all = slices.DeleteFunc(o.all, func(other *counted) bool { return other == n })
 	o.unit.Remove(n.slot)
-	if unsent {
-		o.sendRelease(n, n.generation)
-	}
 	o.handleWords(now, n, words)
 }
 

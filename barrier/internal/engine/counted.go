@@ -30,14 +30,6 @@ func (e *Engine) Intact() bool {
 	return e.gone == nil && e.leavers == 0 && e.leaves == 0 && e.agree.State() == agreement.Quiet
 }
 
-// Completed returns the last generation of a number that was completed.
-func (e *Engine) Completed(number uint8) uint32 {
-	if m := e.machines[number]; m != nil {
-		return m.completed()
-	}
-	return 0
-}
-
 // Awaited returns the label of the one notify that this member awaits from another one.
 func (e *Engine) Awaited(from int) (label uint8, ok bool) {
 	for _, a := range e.plan.awaits {

@@ -211,7 +211,7 @@ func (s *script) exit(m *member, rank int, number uint8) {
 		}
 		return
 	}
-	if done := m.Completed(number); done != generation {
+	if done := m.machines[number].completed(); done != generation {
 		s.t.Fatalf("rank %d has left generation %d of number %d, and completed %d", rank, generation, number, done)
 	}
 	for other := range s.in {

@@ -150,12 +150,13 @@ func (s *Slot) Arrived(i int) (generation, bits uint32) {
 // Words returns how many words Arrived has.
 func (s *Slot) Words() int { return int(s.used) }
 
-// Close closes the slot, if arrivals are missing: no count becomes full any more. Then Drain takes
-// what has arrived.
-func (s *Slot) Close() bool {
+// Close closes the slot in a generation of which arrivals are missing: no count becomes full any
+// more. Then Drain takes what has arrived. False if all have, or the slot is in another generation.
+func (s *Slot) Close(generation uint32) bool {
 	for {
 		old := s.count.Load()
-		if old>>generationShift != 0 && uint32(old)&^waits == s.needed {
+		g := uint32(old >> generationShift)
+		if g != 0 && (g != generation || uint32(old)&^waits == s.needed) {
 			return false
 		}
 		if s.count.CompareAndSwap(old, closed) {
@@ -165,7 +166,4 @@ func (s *Slot) Close() bool {
 }
 
 // Drain takes the i-th word of arrivals of a closed slot. What comes later is not counted.
-func (s *Slot) Drain(i int) (generation, bits uint32) {
-	w := s.arrived[i].Swap(0)
-	return uint32(w >> generationShift), uint32(w)
-}
+func (s *Slot) Drain(i int) (bits uint32) { return uint32(s.arrived[i].Swap(0)) }

@@ -126,6 +126,34 @@ func TestSlot_IsWonOnce(t *testing.T) {
 	}
 }
 
+// A slot closes in the generation that it is in, and not between the last arrival and the next one.
+func TestSlot_Close(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		has    func(s *slot.Slot)
+		closes bool
+	}{
+		{"nobody", func(*slot.Slot) {}, true},
+		{"one missing", func(s *slot.Slot) { s.Arrive(0, 9) }, true},
+		{"one missing, the Center waits", func(s *slot.Slot) { s.Arrive(0, 9); s.Await(9) }, true},
+		{"all", func(s *slot.Slot) { s.Arrive(0, 9); s.Arrive(1, 9) }, false},
+		{"all, the Center waits", func(s *slot.Slot) { s.Arrive(0, 9); s.Await(9); s.Arrive(1, 9) }, false},
+		{"the next one", func(s *slot.Slot) { s.Next(9) }, false},
+		{"the one before", func(s *slot.Slot) { s.Open(8) }, false},
+		{"closed", func(s *slot.Slot) { s.Close(9) }, true},
+	} {
+		s := open(2, 9)
+		c.has(s)
+		_, before := s.State()
+		if got := s.Close(9); got != c.closes {
+			t.Errorf("%s: closed %v, want %v", c.name, got, c.closes)
+		}
+		if _, p := s.State(); (p == slot.Closed) != c.closes || !c.closes && p != before {
+			t.Errorf("%s: phase %d, and before it was %d", c.name, p, before)
+		}
+	}
+}
+
 // While the Center says that it waits, and closes the slot in the end, a generation is either won by
 // the last to arrive, or left to the Center; and none is won after the slot was closed.
 func TestSlot_AwaitAndClose(t *testing.T) {
@@ -149,14 +177,14 @@ func TestSlot_AwaitAndClose(t *testing.T) {
 		if round%2 == 0 {
 			waits = s.Await(9)
 		} else {
-			ended = s.Close()
+			ended = s.Close(9)
 		}
 		all.Wait()
 		g, p := s.State()
-		left, bits := s.Drain(0)
+		bits := s.Drain(0)
 		switch {
-		case ended && (p != slot.Closed || won.Load() != (left == 10) || !won.Load() && bits != 1<<ranks-1):
-			t.Fatalf("round %d: closed, won %v, phase %v, generation %d left %b", round, won.Load(), p, left, bits)
+		case ended && (p != slot.Closed || won.Load() || bits != 1<<ranks-1):
+			t.Fatalf("round %d: closed, won %v, phase %v, arrived %b", round, won.Load(), p, bits)
 		case waits && (won.Load() || p != slot.Ours || g != 9):
 			t.Fatalf("round %d: the Center waits, and won %v, generation %d, phase %v", round, won.Load(), g, p)
 		case !ended && !waits && (!won.Load() || g != 10):
