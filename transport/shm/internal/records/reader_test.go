@@ -9,23 +9,25 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// A reader holds half of the ring at most, and one frame.
+// A reader holds half of the ring, and of its last frame what is beyond that.
 func TestReader_HoldsHalf(t *testing.T) {
-	w, r := newPair(MinData)
-	for w.Put(frame(make([]byte, 100)), src) == Done {
-	}
-	w.Commit()
-	var f transport.Frame
-	taken := 0
-	for r.Next(&f) == Done {
-		taken += recordLen(100)
-	}
-	if !r.Full() || taken < MinData/lendPart || taken > MinData/lendPart+recordLen(100) {
-		t.Errorf("it holds %d bytes of %d", taken, MinData)
-	}
-	r.Release()
-	if r.Full() || r.Next(&f) != Done {
-		t.Error("it has given all back, and finds nothing")
+	for size, frames := range map[int]int{100: 512, 1000: 64, 1001: 64, 90: 547} { // of 128, 1024, 1032, and 120 bytes
+		w, r := newPair(MinData)
+		for w.Put(frame(make([]byte, size)), src) == Done {
+		}
+		w.Commit()
+		var f transport.Frame
+		taken := 0
+		for r.Next(&f) == Done {
+			taken++
+		}
+		if !r.Full() || taken != frames {
+			t.Errorf("it holds %d frames of %d bytes, want %d; full: %v", taken, size, frames, r.Full())
+		}
+		r.Release()
+		if r.Full() || r.Next(&f) != Done {
+			t.Error("it has given all back, and finds nothing")
+		}
 	}
 }
 

@@ -83,6 +83,36 @@ func TestWriter_LeavesItsSkip(t *testing.T) {
 	}
 }
 
+// A writer fills the memory up to what the reader holds, less the word behind the last record.
+func TestWriter_FillsToTheHead(t *testing.T) {
+	w, r := newPair(MinData)
+	var f transport.Frame
+	for range 4 {
+		put(t, w, 1000)
+	}
+	for range 2 {
+		r.Next(&f)
+	}
+	r.Release()
+	sent := 4
+	for w.next <= MinData { // until one lies at the beginning again
+		put(t, w, 1000)
+		sent++
+	}
+	if result := w.Put(frame(make([]byte, 1000)), src); result != None {
+		t.Errorf("up to the head, and no word behind: %v, want None", result)
+	}
+	put(t, w, 1000-wordLen)
+	for range sent - 2 + 1 {
+		for r.Full() {
+			r.Release()
+		}
+		if result := r.Next(&f); result != Done {
+			t.Fatalf("%v, and %d frames were sent", result, sent+1)
+		}
+	}
+}
+
 // The last record ends with the memory, less the word behind it; one that is longer comes first.
 func TestWriter_TheEndOfTheMemory(t *testing.T) {
 	for more, first := range []bool{false, true} {
