@@ -57,6 +57,9 @@ func tableOf(t *testing.T, k, nodes, vids int) *api.Table {
 	return &api.Table{Schema: api.Schema, MAC: managertest.MAC(k), PlanID: api.PlanID(p), Plan: &api.Plan{Plan: *p}, Routes: api.RoutesOf(p.Routes(k))}
 }
 
+// patience is a lease in which a busy machine answers, and which a test can wait for.
+const patience = 3 * time.Second
+
 // A node that is lost in the second phase is named, as it may have the plan; the others go back.
 func TestApplyNamesTheNodeThatIsLost(t *testing.T) {
 	for _, lose := range []string{"/v1/commit", "/v1/prepare"} {
@@ -64,7 +67,7 @@ func TestApplyNamesTheNodeThatIsLost(t *testing.T) {
 		old := api.PlanID(n.Plan())
 		lost, asked := fakeManager(t, tableOf(t, 1, 2, 3), lose, "")
 		r, err := coordinator.Apply(t.Context(), []*manager.Client{n.Client, lost}, managertest.Turned(t, 2, 3, 1),
-			coordinator.ApplyOptions{Lease: 200 * time.Millisecond})
+			coordinator.ApplyOptions{Lease: patience})
 		if !errors.Is(err, api.ErrUnreachable) || r.Nodes[1].Error == "" || !strings.Contains(r.Nodes[1].Error, "unreachable") {
 			t.Errorf("%s is lost: %v, %+v", lose, err, r.Nodes[1])
 		}
@@ -91,7 +94,7 @@ func TestApplyNamesTheNodeThatIsGone(t *testing.T) {
 	n := managertest.Start(t, 0, managertest.RoundRobin(t, 2, 3), t.TempDir())
 	lost, _ := fakeManager(t, tableOf(t, 1, 2, 3), "/v1/commit", "/v1/abort")
 	r, err := coordinator.Apply(t.Context(), []*manager.Client{n.Client, lost}, managertest.Turned(t, 2, 3, 1),
-		coordinator.ApplyOptions{Lease: 200 * time.Millisecond})
+		coordinator.ApplyOptions{Lease: patience})
 	if !errors.Is(err, coordinator.ErrPlansDiffer) || !strings.Contains(err.Error(), "may be that of "+managertest.MAC(1).String()) ||
 		!strings.Contains(err.Error(), "its disk is full") || r.Nodes[1].State != coordinator.NodeUnknown || r.Nodes[0].State != coordinator.NodeBack {
 		t.Errorf("%v; %+v", err, r.Nodes)
