@@ -1,6 +1,7 @@
 package memfifo
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -55,5 +56,30 @@ func TestRegister_Alignment(t *testing.T) {
 		if _, err := d.Register(uint16(id+1), c.mem, c.rights); err != nil {
 			t.Errorf("window %d: %v", id+1, err)
 		}
+	}
+}
+
+// Who has waited for a word or a record is not counted any more: what is stored or pushed after that
+// looks for nobody.
+func TestWaiting_IsOver(t *testing.T) {
+	d, _ := openRaw(t)
+	w, err := d.Register(1, make([]byte, 8), All)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := d.NewFIFO(2, make([]byte, 1024))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.WaitWord(t.Context(), 0, func(uint64) bool { return true }); err != nil {
+		t.Error(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := f.Wait(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want the context's error", err)
+	}
+	if n, m := w.waiting.Load(), f.waiting.Load(); n != 0 || m != 0 {
+		t.Errorf("%d wait for a word, and %d for a record", n, m)
 	}
 }

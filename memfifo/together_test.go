@@ -214,6 +214,28 @@ func TestTogether_ACallerThatWaitsHasNothingCorked(t *testing.T) {
 	})
 }
 
+// The records of a PushBatch go at once, in one frame, without any other call.
+func TestTogether_ABatchOfPushesGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps, d, _ := met(t)
+		settle(eps)
+		q, err := d[1].NewFIFO(1, make([]byte, 1024))
+		must(t, err)
+		before := d[0].Counters().Sent
+		must(t, d[0].Remote(q.Key()).PushBatch(t.Context(), []byte("one"), []byte("two"), []byte("three")))
+		if n := d[0].Counters().Sent - before; n != 1 {
+			t.Errorf("%d frames were sent for three records, want 1", n)
+		}
+		settle(eps)
+		for _, want := range []string{"one", "two", "three"} {
+			b := make([]byte, 8)
+			if n, ok, err := q.TryPop(b); !ok || err != nil || string(b[:n]) != want {
+				t.Errorf("%q, %v, %v; want %q", b[:n], ok, err, want)
+			}
+		}
+	})
+}
+
 // A parcel is acknowledged when the poller finds nothing more, not by a timer.
 func TestTogether_AcknowledgedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
