@@ -57,6 +57,33 @@ func TestWriter_RoomAfterStartingAgain(t *testing.T) {
 	}
 }
 
+// An empty ring starts again where the frame fits before the skip that leads there; else it goes on,
+// as it would have to leap over that.
+func TestWriter_StartsAgainWhereTheFrameFits(t *testing.T) {
+	const at = 3 * (headerLen + 1000)
+	for more, again := range []bool{true, false} {
+		w, r := newPair(MinData)
+		var f transport.Frame
+		for range 3 {
+			put(t, w, 1000)
+			r.Next(&f)
+		}
+		r.Release()
+		size := at - headerLen - wordLen + more*8
+		put(t, w, size)
+		first := uint64(at)
+		if again {
+			first = MinData
+		}
+		if began := w.next - uint64(recordLen(size)); began != first {
+			t.Errorf("a frame of %d bytes is at %d, want %d", size, began, first)
+		}
+		if r.Next(&f); len(f.Payload) != size {
+			t.Errorf("got %d bytes, want %d", len(f.Payload), size)
+		}
+	}
+}
+
 // A writer that has started again leaves the skip that leads there as it is, until the reader has
 // found it: also where a record, or the word behind it, would end there.
 func TestWriter_LeavesItsSkip(t *testing.T) {
