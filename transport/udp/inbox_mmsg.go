@@ -158,7 +158,7 @@ func (in *inbox) open() {
 		in.stamp = timestamping.Received(control)
 		control = control[timestamping.Space:]
 	}
-	if len(control) >= unix.CmsgLen(4) {
+	if len(control) >= trainCut {
 		h := (*unix.Cmsghdr)(unsafe.Pointer(&control[0]))
 		size := *(*int32)(unsafe.Pointer(&control[unix.CmsgLen(0)]))
 		if h.Level == unix.SOL_UDP && h.Type == unix.UDP_GRO && size > 0 {

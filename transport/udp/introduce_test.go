@@ -287,6 +287,9 @@ func TestSeeds_AreBounded(t *testing.T) {
 	if err := l.seek(texts, nil); err != nil {
 		t.Fatal(err)
 	}
+	if l.seeker.stop != nil {
+		t.Error("addresses are looked up")
+	}
 	if n := len(l.stations.load().seeds); n != 2 {
 		t.Errorf("%d seeds, want 2", n)
 	}

@@ -181,7 +181,7 @@ func TestOpen_Faults(t *testing.T) {
 		"negative buffer":        {"127.0.0.1:0", udp.Config{MAC: mac(1), ReceiveBuffer: -1}, "negative", nil},
 		"negative MTU":           {"127.0.0.1:0", udp.Config{MAC: mac(1), MTU: -1}, "want 1 to", nil},
 		"MTU over UDP's":         {"127.0.0.1:0", udp.Config{MAC: mac(1), MTU: 65500}, "want 1 to 65489", nil},
-		"no such service":        {"127.0.0.1:no-such-service", udp.Config{}, "no-such-service", nil},
+		"no such service":        {"127.0.0.1:no-such-service", udp.Config{}, "lookup udp/no-such-service", nil},
 		"station of a family":    {"127.0.0.1:0", udp.Config{MAC: mac(1), Stations: []udp.Station{{Addr: "[::1]:9"}}}, "same family", nil},
 		"station twice":          {"127.0.0.1:0", udp.Config{MAC: mac(1), Stations: []udp.Station{{Addr: "127.0.0.1:9"}, {Addr: "127.0.0.1:9"}}}, "known already", nil},
 		"station nowhere":        {"127.0.0.1:0", udp.Config{MAC: mac(1), Stations: []udp.Station{{Addr: "127.0.0.1:"}}}, "such as 10.0.0.1:7401", nil},

@@ -193,6 +193,10 @@ func TestPublicAddr(t *testing.T) {
 		if got := isPublic(netip.MustParseAddr(addr)); got != want {
 			t.Errorf("%s: public %v, want %v", addr, got, want)
 		}
+		at := netip.MustParseAddr(addr)
+		if got, is := publicAddr(at); got != at || is != want {
+			t.Errorf("a link on %s: %v, public %v, want %v", addr, got, is, want)
+		}
 	}
 }
 
