@@ -383,3 +383,12 @@ func TestBye_Again(t *testing.T) {
 		t.Errorf("%d have left, with %+v", a.leavers, a.stats)
 	}
 }
+
+// A member that hears in its barrier that the others took it for gone has failed, and names itself.
+func TestFail_OfOneself(t *testing.T) {
+	a := newAlone(t, "star", 1, 3)
+	a.arrives(0)
+	a.hears(0, a.failed(0, 1, Restarted, 1))
+	a.is(Failed, 1)
+	a.failure(Restarted, 1)
+}

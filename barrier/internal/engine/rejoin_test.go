@@ -41,6 +41,16 @@ func TestRejoin_NotifiesAgain(t *testing.T) {
 	}
 }
 
+// What is missing in the new epoch is asked for as soon as in a barrier that was just entered.
+func TestRejoin_AsksSoon(t *testing.T) {
+	a := newAlone(t, "star", 0, 2)
+	a.arrives(0)
+	a.want(a.passes(firstNack), "1 nack 0 gen=1") // and again after twice the time
+	a.want(sends(a.Rejoin(a.now, 2, nil)), "")
+	a.want(a.passes(firstNack-1), "")
+	a.want(a.passes(1), "1 nack 0 gen=1")
+}
+
 // Only an engine that has completed nothing can begin again in another epoch.
 func TestFresh(t *testing.T) {
 	for _, c := range []struct {
