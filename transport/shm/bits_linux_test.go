@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/shm/internal/records"
 )
 
 // Patience is how long what must happen may take.
@@ -57,6 +58,13 @@ func TestHalf_IsUndone(t *testing.T) {
 	}
 	for _, h := range all {
 		l.undo(h)
+	}
+}
+
+// Each bit of the bell may be a station's.
+func TestStation_OneForEachBit(t *testing.T) {
+	if MaxStations != records.Rings {
+		t.Errorf("up to %d stations, and the bell has %d bits", MaxStations, records.Rings)
 	}
 }
 
