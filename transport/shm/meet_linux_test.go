@@ -239,6 +239,9 @@ func TestPoll_LeavesSome(t *testing.T) {
 	if a.rings != (records.Set{}) {
 		t.Errorf("rings %x are to be looked at", a.rings)
 	}
+	if len(a.lent)+len(a.over) > 0 {
+		t.Errorf("the next Poll gives back the memory of %d rings, and forgets %d", len(a.lent), len(a.over))
+	}
 }
 
 // A station that closed, and of which the last frames were polled, ends the next Wait once more: so

@@ -70,7 +70,6 @@ func (l *Link) giveBack() {
 		if s.reader.Release() {
 			l.tellRoom(s)
 		}
-		s.lent = false
 	}
 	l.lent = l.lent[:0]
 	for i, s := range l.over {
@@ -90,22 +89,20 @@ func (l *Link) tellRoom(from *source) {
 	}
 }
 
-// takeFrom takes frames from a ring that may have some, and notes if it has no more.
+// takeFrom takes frames from a ring that may have some, and notes if it has no more. A Poll calls
+// it once for a ring at most.
 func (l *Link) takeFrom(i int, frames []transport.Frame) (n int) {
 	s := l.sources[i].Load()
 	if s == nil || s.over {
 		l.rings.Remove(i)
 		return 0
 	}
-	if !s.lent {
-		if !s.polled && !s.claimed.CompareAndSwap(false, true) {
-			l.rings.Remove(i) // lose has it, and rings again if there is something
-			return 0
-		}
-		s.polled = true
-		s.lent = true
-		l.lent = append(l.lent, s)
+	if !s.polled && !s.claimed.CompareAndSwap(false, true) {
+		l.rings.Remove(i) // lose has it, and rings again if there is something
+		return 0
 	}
+	s.polled = true
+	l.lent = append(l.lent, s)
 	dead := s.dead.Load() // before the last look: nothing is written after it
 	for n < len(frames) {
 		switch s.reader.Next(&frames[n]) {

@@ -47,7 +47,6 @@ type source struct {
 	claimed atomic.Bool // by the polling goroutine, which forgets it then; or by lose
 	polled  bool        // it is the polling goroutine that has
 
-	lent bool // by the last Poll: frames were taken
 	over bool // to be forgotten by the next Poll
 }
 
