@@ -18,7 +18,7 @@ const module = "github.com/rawlane/rawlane"
 // all families share. No family imports another one.
 var verbImports = []string{
 	"cmd/rawlane/internal/cli", "cmd/rawlane/internal/launch", "bench/gonet", "bench/mpi", "bench/programs",
-	"barrier/...", "cluster/...", "internal/...", "mcd/...", "memfifo/...", "rawnet/...", "rpc/...",
+	"barrier/...", "cluster/...", "internal/...", "mcd/...", "memfifo/...", "mpi/...", "rawnet/...", "rpc/...",
 	"sim/...", "transport/...", "vlan/...",
 }
 
@@ -57,6 +57,9 @@ var floors = []struct {
 	{"rpc", []string{"rpc/internal/wire", "memfifo", "mcd", "internal/activemsg", "internal/incarnation"}},
 	{"rpc/internal/wire", nil},
 	{"rpc/decode", []string{"rpc", "rpc/internal/wire", "memfifo/decode", "mcd/decode", "internal/activemsg"}},
+	{"mpi", []string{"mpi/internal/...", "barrier", "memfifo", "mcd", "internal/activemsg"}},
+	{"mpi/internal/matching", nil},
+	{"mpi/internal/wire", []string{"mpi/internal/matching"}},
 	{"mcd", []string{"mcd/internal/...", "mcd/keyring", "vlan", "transport", "internal/monotime", "internal/clock", "internal/incarnation", "internal/list", "internal/prefetch", "internal/race", "internal/hrtimer"}},
 	{"mcd/decode", []string{"mcd/internal/wire", "transport"}},
 	{"mcd/mcdtest", []string{"mcd", "transport", "transport/fabric"}},
@@ -135,6 +138,7 @@ var cores = []string{
 	"vlan/topology", "vlan/plan", "vlan/traffic", "vlan/optimize", "vlan/control", "vlan/manager/internal/rib",
 	"cluster/internal/discovery", "cluster/internal/wire", "barrier/schedule", "barrier/internal/agreement", "barrier/internal/engine", "sim", "sim/ether", "sim/vbft",
 	"memfifo/internal/reliable", "memfifo/internal/wire", "rawnet/internal/mux", "rawnet/internal/wire", "rpc/internal/wire",
+	"mpi/internal/matching", "mpi/internal/wire",
 	"transport/grant/internal/rules", "transport/grant/internal/protocol",
 	"transport/shm/internal/hello", "transport/shm/internal/records",
 }

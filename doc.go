@@ -47,6 +47,7 @@
 //	rawnet/decode         reads its streams and packets from captures
 //	rpc                   calls of one round trip, at most once
 //	rpc/decode            reads its requests and responses from captures
+//	mpi                   message passing: ranks, tags, collective operations
 //	cluster               who the nodes are: host file, discovery
 //	cluster/decode        reads what nodes say that find each other from captures
 //	cluster/pathtest      measures the paths between nodes and finds faults

@@ -53,8 +53,8 @@ type Window struct {
 // at a multiple of 8, as a slice of 8 bytes or more from make does. Errors: ErrTaken, ErrAlignment,
 // ErrClosed.
 func (d *Domain) Register(id uint16, mem []byte, rights Rights) (*Window, error) {
-	if rights&Atomic != 0 && len(mem) > 0 && uintptr(unsafe.Pointer(&mem[0]))%8 != 0 {
-		return nil, fmt.Errorf("window %d: memory is %w", id, ErrAlignment)
+	if err := checkAlignment(id, mem, rights); err != nil {
+		return nil, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -67,6 +67,13 @@ func (d *Domain) Register(id uint16, mem []byte, rights Rights) (*Window, error)
 	w := &Window{d: d, key: Key{d.ep.Node(), id, secret()}, mem: mem, rights: rights}
 	d.windows[id] = w
 	return w, nil
+}
+
+func checkAlignment(id uint16, mem []byte, rights Rights) error {
+	if rights&Atomic != 0 && len(mem) > 0 && uintptr(unsafe.Pointer(&mem[0]))%8 != 0 {
+		return fmt.Errorf("window %d: memory is %w", id, ErrAlignment)
+	}
+	return nil
 }
 
 // Key returns what other nodes need to use the window.
@@ -87,6 +94,22 @@ func (w *Window) Revoke() {
 		w.d.recent = nil
 		w.wake(ErrClosed)
 	}
+}
+
+// Rebind gives the window other memory, nil for none, and a new key, which it returns: Revoke and
+// Register in one, for those who lend memory for a moment. It allocates nothing. Key and Bytes must
+// not be called at the same time. Errors: ErrAlignment, ErrClosed.
+func (w *Window) Rebind(mem []byte) (Key, error) {
+	if err := checkAlignment(w.key.ID, mem, w.rights); err != nil {
+		return Key{}, err
+	}
+	w.d.mu.Lock()
+	defer w.d.mu.Unlock()
+	if w.revoked || w.d.closed {
+		return Key{}, ErrClosed
+	}
+	w.mem, w.key.Secret = mem, secret()
+	return w.key, nil
 }
 
 // wake ends all waits.

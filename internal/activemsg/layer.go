@@ -1,6 +1,6 @@
 // Package activemsg is what a layer over memfifo's handlers needs: a domain of its own with one
 // public handler, the nodes that it pushes records to, and a Close that tells what nobody has told.
-// Packages rawnet and rpc are such layers.
+// Packages rawnet, rpc and mpi are such layers.
 package activemsg
 
 import (

@@ -96,6 +96,17 @@ half the round trip of a Push through a FIFO, on which calls are built.`,
 		time: "call (us)", rate: "calls/s",
 		own: []ownColumn{pushColumn, {"inline (us)", 2, func(r *memoryResult) float64 { return r.InlineUS }}},
 	},
+	{
+		bench: bench{
+			name: "mpi", short: "Message passing: package mpi",
+			long: `Rank 0 sends a message to rank 1, which sends one back: microseconds are half of that. Beside it is
+half the round trip of a Push through a FIFO, up to what a FIFO takes. Then rank 0 sends as much as
+--bytes, 64 messages at a time: MB/s.`,
+			sizes: []int{4, 1024, 16384, 262144},
+		},
+		measure: (*memoryNode).passing, maxSize: maxMemory, time: "one way (us)", rate: "messages/s",
+		own: []ownColumn{pushColumn},
+	},
 }
 
 var pushColumn = ownColumn{"push (us)", 2, func(r *memoryResult) float64 { return r.PushUS }}
@@ -187,7 +198,7 @@ type memoryResult struct {
 	result
 	DuplexMBPerS float64 `json:"duplex_mb_per_s"`     // put: each way, both at once
 	BatchedPerS  float64 `json:"batched_msgs_per_s"`  // fifo: records pushed 64 at once
-	PushUS       float64 `json:"push_us,omitempty"`   // conn, rpc: of a Push through a FIFO, one way
+	PushUS       float64 `json:"push_us,omitempty"`   // conn, rpc, mpi: of a Push through a FIFO, one way
 	TCPUS        float64 `json:"tcp_us,omitempty"`    // conn: over package net's TCP, one way
 	InlineUS     float64 `json:"inline_us,omitempty"` // rpc: of a call with an inline handler
 	Frames       uint64  `json:"frames"`              // that node 0 has sent

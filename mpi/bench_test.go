@@ -1,0 +1,63 @@
+package mpi_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/rawlane/rawlane/mcd/mcdtest"
+	"github.com/rawlane/rawlane/mpi"
+)
+
+// BenchmarkPingPong is a round trip of a message between two processes on the fabric: late receives
+// when the message may have come, the others before. -benchmem has to say 0 allocations.
+func BenchmarkPingPong(b *testing.B) {
+	for _, size := range []int{4, 1024, 8 << 10, 64 << 10, 1 << 20} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			eps := mcdtest.Open(b, 2, mcdtest.Config{})
+			var worlds []*mpi.World
+			for _, ep := range eps {
+				w, err := mpi.Open(ep, mpi.Config{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				worlds = append(worlds, w)
+			}
+			b.SetBytes(int64(2 * size))
+			b.ReportAllocs()
+			var ranks sync.WaitGroup
+			for _, w := range worlds {
+				ranks.Go(func() { pingPong(b, w.Comm(), size) })
+			}
+			ranks.Wait()
+			b.ReportMetric(float64(worlds[0].Counters().Written)/float64(b.N), "written/op")
+			for _, w := range worlds {
+				ranks.Go(func() { _ = w.Close() })
+			}
+			ranks.Wait()
+		})
+	}
+}
+
+func pingPong(b *testing.B, c *mpi.Comm, size int) {
+	ctx := b.Context()
+	buf, data := make([]byte, size), make([]byte, size)
+	for range b.N {
+		if c.Rank() == 0 {
+			if err := mpi.Send(ctx, c, data, 1, 0); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+		if _, err := mpi.Recv(ctx, c, buf, 1-c.Rank(), 0); err != nil {
+			b.Error(err)
+			return
+		}
+		if c.Rank() == 1 {
+			if err := mpi.Send(ctx, c, data, 0, 0); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	}
+}

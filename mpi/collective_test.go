@@ -1,0 +1,325 @@
+package mpi_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/mpi"
+	"github.com/rawlane/rawlane/transport/fault"
+)
+
+// everySize runs a program in 1 to 9 processes, with few and with many elements.
+func everySize(t *testing.T, program func(t *testing.T, c *mpi.Comm, count int)) {
+	t.Helper()
+	for n := 1; n <= 9; n++ {
+		bubble(t, n, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+			for _, count := range []int{1, 3, 5000} {
+				program(t, c, count)
+			}
+		})
+	}
+}
+
+// sequence is count numbers from first on.
+func sequence(first, count int) []int {
+	v := make([]int, count)
+	for k := range v {
+		v[k] = first + k
+	}
+	return v
+}
+
+func TestBcast(t *testing.T) {
+	everySize(t, func(t *testing.T, c *mpi.Comm, count int) {
+		for root := range c.Size() {
+			buf := make([]int, count)
+			if c.Rank() == root {
+				buf = sequence(root, count)
+			}
+			must(t, mpi.Bcast(t.Context(), c, buf, root))
+			if !slices.Equal(buf, sequence(root, count)) {
+				t.Errorf("rank %d of %d, root %d: %v", c.Rank(), c.Size(), root, buf[:1])
+			}
+		}
+	})
+}
+
+// affine combines maps x -> a·x + b, modulo a prime: pairs of elements, associative and not
+// commutative.
+func affine(into, with []int) {
+	const p = 1_000_003
+	for k := 0; k+1 < len(into); k += 2 {
+		a, b := into[k], into[k+1]
+		into[k], into[k+1] = a*with[k]%p, (b*with[k]+with[k+1])%p
+	}
+}
+
+// mapOf is the map of a rank.
+func mapOf(rank, count int) []int {
+	v := make([]int, 2*count)
+	for k := range v {
+		v[k] = rank + 2 + k
+	}
+	return v
+}
+
+// combined is the maps of ranks first to last, in their order.
+func combined(first, last, count int) []int {
+	v := mapOf(first, count)
+	for rank := first + 1; rank <= last; rank++ {
+		affine(v, mapOf(rank, count))
+	}
+	return v
+}
+
+func TestReduce(t *testing.T) {
+	everySize(t, func(t *testing.T, c *mpi.Comm, count int) {
+		n := c.Size()
+		data, result := mapOf(c.Rank(), count), make([]int, 2*count)
+		for root := range n {
+			must(t, mpi.Reduce(t.Context(), c, data, result, affine, root))
+			if c.Rank() == root && !slices.Equal(result, combined(0, n-1, count)) {
+				t.Errorf("reduce of %d to %d: %v", n, root, result[:2])
+			}
+		}
+		must(t, mpi.Allreduce(t.Context(), c, data, result, affine))
+		if !slices.Equal(result, combined(0, n-1, count)) {
+			t.Errorf("allreduce of %d: %v", n, result[:2])
+		}
+		must(t, mpi.Scan(t.Context(), c, data, result, affine))
+		if !slices.Equal(result, combined(0, c.Rank(), count)) {
+			t.Errorf("scan of %d at %d: %v", n, c.Rank(), result[:2])
+		}
+		clear(result)
+		must(t, mpi.Exscan(t.Context(), c, data, result, affine))
+		if c.Rank() > 0 && !slices.Equal(result, combined(0, c.Rank()-1, count)) || c.Rank() == 0 && result[0] != 0 {
+			t.Errorf("exscan of %d at %d: %v", n, c.Rank(), result[:2])
+		}
+		parts, from := make([]int, n), 0
+		for k := range parts { // of unequal, even lengths, some empty
+			parts[k] = min(2*(k%3), 2*count-from)
+			from += parts[k]
+		}
+		parts[n-1] += 2*count - from
+		part := make([]int, parts[c.Rank()])
+		must(t, mpi.ReduceScatter(t.Context(), c, data, part, parts, affine))
+		at := 0
+		for _, k := range parts[:c.Rank()] {
+			at += k
+		}
+		if !slices.Equal(part, combined(0, n-1, count)[at:at+len(part)]) {
+			t.Errorf("reduce-scatter of %d at %d: %v", n, c.Rank(), part)
+		}
+		if !slices.Equal(data, mapOf(c.Rank(), count)) {
+			t.Error("the data has changed")
+		}
+		must(t, mpi.Allreduce(t.Context(), c, data, data, affine))
+		if !slices.Equal(data, combined(0, n-1, count)) {
+			t.Error("in place")
+		}
+	})
+}
+
+func TestOps(t *testing.T) {
+	for _, b := range []struct {
+		op   mpi.Op[float64]
+		want float64
+	}{{mpi.Sum[float64], 5}, {mpi.Prod[float64], 6}, {mpi.Min[float64], 2}, {mpi.Max[float64], 3}} {
+		into := []float64{2, 3}
+		b.op(into, []float64{3, 2})
+		if into[0] != b.want || into[1] != b.want {
+			t.Errorf("%v, want %v", into, b.want)
+		}
+	}
+}
+
+func TestGatherScatter(t *testing.T) {
+	everySize(t, func(t *testing.T, c *mpi.Comm, count int) {
+		ctx, n := t.Context(), c.Size()
+		whole := sequence(0, n*count)
+		mine := sequence(c.Rank()*count, count)
+		for root := range n {
+			all, part := make([]int, n*count), make([]int, count)
+			must(t, mpi.Gather(ctx, c, mine, all, root))
+			if c.Rank() == root && !slices.Equal(all, whole) {
+				t.Errorf("gather: %v", all[:1])
+			}
+			must(t, mpi.Scatter(ctx, c, whole, part, root))
+			if !slices.Equal(part, mine) {
+				t.Errorf("scatter: %v", part[:1])
+			}
+		}
+		all := make([]int, n*count)
+		must(t, mpi.Allgather(ctx, c, mine, all))
+		if !slices.Equal(all, whole) {
+			t.Errorf("allgather: %v", all[:1])
+		}
+		data, result := make([]int, n*count), make([]int, n*count)
+		for k := range n {
+			copy(data[k*count:], sequence(1000*c.Rank()+k, count))
+		}
+		must(t, mpi.Alltoall(ctx, c, data, result))
+		for k := range n {
+			if !slices.Equal(result[k*count:(k+1)*count], sequence(1000*k+c.Rank(), count)) {
+				t.Errorf("alltoall: part %d is %v", k, result[k*count])
+			}
+		}
+	})
+}
+
+// Parts need not be equal.
+func TestUnequalParts(t *testing.T) {
+	everySize(t, func(t *testing.T, c *mpi.Comm, count int) {
+		ctx, n := t.Context(), c.Size()
+		// The part of rank k for rank j has (k+2j)%4 times count elements, from 1000k+j on.
+		part := func(k, j int) []int { return sequence(1000*k+j, (k+2*j)%4*count) }
+		room := func(length func(k int) []int) [][]int {
+			parts := make([][]int, n)
+			for k := range parts {
+				parts[k] = make([]int, len(length(k)))
+			}
+			return parts
+		}
+		check := func(what string, parts [][]int, want func(k int) []int) {
+			for k, got := range parts {
+				if !slices.Equal(got, want(k)) {
+					t.Errorf("%s of %d at %d: part %d has %d elements, want %d", what, n, c.Rank(), k, len(got), len(want(k)))
+				}
+			}
+		}
+		for root := range n {
+			to := func(k int) []int { return part(k, root) }
+			all := room(to)
+			must(t, mpi.Gatherv(ctx, c, to(c.Rank()), all, root))
+			if c.Rank() == root {
+				check("gatherv", all, to)
+			}
+			from := func(k int) []int { return part(root, k) }
+			parts, mine := room(from), make([]int, len(from(c.Rank())))
+			if c.Rank() == root {
+				for k := range parts {
+					copy(parts[k], from(k))
+				}
+			}
+			must(t, mpi.Scatterv(ctx, c, parts, mine, root))
+			check("scatterv", [][]int{mine}, func(int) []int { return from(c.Rank()) })
+		}
+		first := func(k int) []int { return part(k, 0) }
+		all := room(first)
+		must(t, mpi.Allgatherv(ctx, c, first(c.Rank()), all))
+		check("allgatherv", all, first)
+		data := make([][]int, n)
+		for k := range data {
+			data[k] = part(c.Rank(), k)
+		}
+		mine := func(k int) []int { return part(k, c.Rank()) }
+		result := room(mine)
+		must(t, mpi.Alltoallv(ctx, c, data, result))
+		check("alltoallv", result, mine)
+	})
+}
+
+// No process leaves a barrier before all have entered it.
+func TestBarrier(t *testing.T) {
+	bubble(t, 5, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		for last := range c.Size() {
+			begin := time.Now()
+			if c.Rank() == last {
+				time.Sleep(time.Second)
+			}
+			must(t, c.Barrier(t.Context()))
+			if took := time.Since(begin); took < time.Second {
+				t.Errorf("rank %d left after %v", c.Rank(), took)
+			}
+		}
+	})
+}
+
+// Communicators of a split have the processes of one color, in the order of their keys, and their
+// messages do not mix with those of others.
+func TestSplit(t *testing.T) {
+	bubble(t, 7, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		ctx := t.Context()
+		color := c.Rank() % 3
+		if c.Rank() == 6 {
+			color = mpi.NoColor
+		}
+		part, err := c.Split(ctx, color, -c.Rank())
+		must(t, err)
+		if color == mpi.NoColor {
+			if part != nil {
+				t.Error("a communicator of no color")
+			}
+			return
+		}
+		if part.Size() != 2 || part.Rank() != 1-c.Rank()/3 {
+			t.Errorf("rank %d is %d of %d", c.Rank(), part.Rank(), part.Size())
+		}
+		ranks := make([]int, 2)
+		must(t, mpi.Allgather(ctx, part, []int{c.Rank()}, ranks))
+		if want := []int{color + 3, color}; !slices.Equal(ranks, want) {
+			t.Errorf("%v, want %v", ranks, want)
+		}
+		must(t, part.Barrier(ctx))
+		twin, err := part.Dup(ctx)
+		must(t, err)
+		if part.Rank() == 0 {
+			must(t, mpi.Send(ctx, part, []int{1}, 1, 0))
+			must(t, mpi.Send(ctx, twin, []int{2}, 1, 0))
+			return
+		}
+		buf := make([]int, 1)
+		for want, comm := range []*mpi.Comm{part, twin} {
+			s, err := mpi.Recv(ctx, []*mpi.Comm{twin, part}[want], buf, mpi.AnySource, mpi.AnyTag)
+			must(t, err)
+			if buf[0] != 2-want || s.Source != 0 || comm.Size() != 2 {
+				t.Errorf("%v, %+v", buf, s)
+			}
+		}
+	})
+}
+
+// A probe finds what a receive would take, and changes nothing, or takes it for one receive.
+func TestProbe(t *testing.T) {
+	bubble(t, 2, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		ctx := t.Context()
+		if c.Rank() == 1 {
+			time.Sleep(time.Second)
+			for tag, size := range []int{3, 100_000} {
+				must(t, mpi.Send(ctx, c, pattern(tag, size), 0, tag))
+			}
+			must(t, mpi.Send(ctx, c, []byte{1}, 0, 7))
+			return
+		}
+		if _, found, err := c.Iprobe(1, mpi.AnyTag); found || err != nil {
+			t.Errorf("found %v, %v", found, err)
+		}
+		s, err := c.Probe(ctx, mpi.AnySource, 0)
+		must(t, err)
+		if s.Bytes() != 3 || s.Source != 1 {
+			t.Errorf("%+v", s)
+		}
+		long, err := c.Mprobe(ctx, 1, 1)
+		must(t, err)
+		if _, found, err := c.Iprobe(1, 1); found || err != nil {
+			t.Error("a message is found that was taken")
+		}
+		buf := make([]byte, 100_000)
+		s, err = mpi.MRecv(ctx, long, buf)
+		must(t, err)
+		if s.Bytes() != 100_000 || !slices.Equal(buf, pattern(1, 100_000)) {
+			t.Errorf("%+v", s)
+		}
+		if _, err := mpi.MRecv(ctx, long, buf); !errors.Is(err, mpi.ErrReceived) {
+			t.Errorf("%v", err)
+		}
+		if s, err = mpi.Recv(ctx, c, buf, 1, mpi.AnyTag); err != nil || s.Tag != 0 {
+			t.Errorf("%+v, %v", s, err)
+		}
+		if _, err = mpi.Recv(ctx, c, buf, 1, 7); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,75 @@
+package mpi
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/mpi/internal/matching"
+)
+
+// Ranks that are none.
+const (
+	// AnySource receives from any rank: MPI_ANY_SOURCE.
+	AnySource = -1
+	// ProcNull is nobody: a send to it, or a receive from it, is complete at once. MPI_PROC_NULL.
+	ProcNull = -2
+)
+
+// AnyTag receives any tag: MPI_ANY_TAG.
+const AnyTag = -1
+
+// Contexts of the communicators: each has one for messages and, after it, one for collective
+// operations.
+const (
+	worldContext = 0
+	firstContext = 2
+	maxContexts  = 1 << 31
+)
+
+// Comm is a communicator: a group of processes whose messages do not mix with those of others.
+type Comm struct {
+	w       *World
+	context uint32
+	members []matching.Rank // ranks in the world
+	rank    int             // of this process
+
+	operations atomic.Uint32 // collective ones
+
+	once     sync.Once // makes the group
+	group    *barrier.Group
+	groupErr error
+}
+
+// Rank returns this process' number in the communicator.
+func (c *Comm) Rank() int { return c.rank }
+
+// Size returns how many processes the communicator has.
+func (c *Comm) Size() int { return len(c.members) }
+
+// rankOf returns the rank of a process in the communicator.
+func (c *Comm) rankOf(world matching.Rank) int {
+	if int(world) < len(c.members) && c.members[world] == world {
+		return int(world)
+	}
+	return slices.Index(c.members, world)
+}
+
+func (c *Comm) checkRank(rank int) error {
+	if rank < 0 || rank >= len(c.members) {
+		return fmt.Errorf("rank %d: %w (0 to %d)", rank, ErrRank, len(c.members)-1)
+	}
+	return nil
+}
+
+func checkTag(tag int) error {
+	if tag < 0 || tag > MaxTag {
+		return fmt.Errorf("tag %d: %w (0 to %d)", tag, ErrTag, MaxTag)
+	}
+	return nil
+}
+
+// World returns the world that the communicator is of.
+func (c *Comm) World() *World { return c.w }

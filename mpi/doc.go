@@ -1,0 +1,28 @@
+// Package mpi is message passing between the processes of a cluster, with the meaning and the names
+// of MPI: ranks, communicators, tags, requests.
+//
+//	w, err := mpi.Open(ep, mpi.Config{}) // in each process
+//	c := w.Comm()
+//
+//	err = mpi.Send(ctx, c, []float64{1, 2, 3}, 1, 7)          // rank 0
+//	s, err := mpi.Recv(ctx, c, buf, mpi.AnySource, 7)          // rank 1
+//
+// # What is promised
+//
+// Messages from one rank to another do not overtake each other, as far as one receive takes both.
+// Each arrives once. Whatever can be matched is, also while nobody calls, and however many others
+// lie before it. What a process keeps for another one is bounded; a send beyond that waits.
+//
+// If a process dies, what is under way with it fails with a *ProcessError that names it; a receive
+// from any source goes on.
+//
+// # How a message goes
+//
+//	written    long, and its receive was there first: into the receive's memory, without a copy
+//	eager      up to Config.EagerLimit: with its bytes; kept if no receive is there yet
+//	requested  longer, or without credit: its envelope goes, and the receiver reads the bytes
+//
+// Counters says how many went by which way.
+//
+// Source: MBCF §2.2 (MPI/MBCF), §3; MPI 5.0.
+package mpi

@@ -1,0 +1,300 @@
+package mpi
+
+import (
+	"errors"
+
+	"github.com/rawlane/rawlane/internal/activemsg"
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/mpi/internal/matching"
+	"github.com/rawlane/rawlane/mpi/internal/wire"
+)
+
+// What the engine wants of other processes is queued by process, and carried out in this order by
+// one goroutine at a time: the one that has made the call; the one that polls, if it is an answer
+// that goes at once; or else one that is started for it and ends with the queue.
+
+// item is a record that goes to a process, with the bytes of an eager message; or with a write
+// before it.
+type item struct {
+	record  matching.Record
+	request *Request // whose bytes go, or whose memory the record names; or nil
+	write   bool
+	to      matching.Memory // of a write
+	size    int             // likewise, how much is written
+}
+
+// act carries out what the engine has appended to out, but for what goes to other processes, which
+// it queues. The caller holds mu.
+func (w *World) act() {
+	for k := range w.out {
+		o := &w.out[k]
+		switch o.Do {
+		case matching.Push:
+			w.queue(o.To, item{record: o.Record, request: requestOf(o)})
+		case matching.Write:
+			it := item{record: o.Record, request: requestOf(o), write: true, to: o.Memory, size: o.Send.Size}
+			if it.size > o.Capacity {
+				it.size = 0
+			}
+			w.queue(o.To, it)
+		case matching.Keep:
+			w.stats.Kept++
+			o.Message.Data = append(w.spare.memory(), o.Message.Data...)
+			w.wakeProbes()
+		case matching.Deliver:
+			r := requestOf(o)
+			copy(r.memory, o.Message.Data)
+			w.received(r, o.Message.Source, &o.Message.Envelope)
+			if o.Message.Kept() {
+				w.spare.keepMemory(o.Message.Data)
+				w.engine.Release(o.Message)
+			}
+		case matching.CompleteReceive:
+			w.received(requestOf(o), o.Message.Source, &o.Message.Envelope)
+		case matching.Fetch:
+			w.fetch(requestOf(o), o)
+		case matching.CompleteSend:
+			w.complete(requestOf(o), nil)
+		case matching.CancelReceive:
+			w.complete(requestOf(o), ErrCancelled)
+		case matching.FailSend:
+			w.complete(requestOf(o), w.all[o.Send.To].err)
+		case matching.FailReceive:
+			w.complete(requestOf(o), w.all[o.Receive.Source].err)
+		}
+	}
+}
+
+// requestOf returns the request that an action is for, or nil.
+func requestOf(o *matching.Output) *Request {
+	switch {
+	case o.Send != nil:
+		return o.Send.Owner.(*Request)
+	case o.Receive != nil:
+		return o.Receive.Owner.(*Request)
+	}
+	return nil
+}
+
+func (w *World) queue(to matching.Rank, it item) {
+	p := w.all[to]
+	if len(p.queue) == 0 {
+		w.touched = append(w.touched, p)
+	}
+	if it.request != nil {
+		it.request.queued.Add(1)
+	}
+	if p.queue = append(p.queue, it); cap(p.queue) > cap(p.memory) {
+		p.memory = p.queue
+	}
+}
+
+// received completes a receive.
+func (w *World) received(r *Request, source matching.Rank, e *matching.Envelope) {
+	r.status = Status{Source: r.comm.rankOf(source), Tag: int(e.Tag), size: e.Size}
+	var err error
+	if e.Size > len(r.memory) {
+		err = truncated(e.Size, len(r.memory))
+	}
+	w.complete(r, err)
+}
+
+// run has the calling goroutine carry out what act has queued. The caller holds mu, which run gives
+// back.
+func (w *World) run() {
+	var one *process
+	for k, p := range w.touched {
+		if k == 0 && !p.busy {
+			one = p
+			p.busy = true
+			continue
+		}
+		w.begin(p)
+	}
+	w.touched = w.touched[:0]
+	w.mu.Unlock()
+	if one != nil {
+		w.carryOut(one, false)
+	}
+}
+
+// begin has a goroutine carry out a process' queue, unless one does. The caller holds mu.
+func (w *World) begin(p *process) {
+	if !p.busy && len(p.queue) > 0 {
+		p.busy = true
+		w.running.Go(func() { w.carryOut(p, true) }) // until the queue is empty, or the world ends
+	}
+}
+
+// answer posts what is queued for a process in the goroutine that polls, as far as there is room
+// and it is for the sender of the record that is being handled. The caller holds mu.
+func (w *World) answer(p *process, from memfifo.Sender) {
+	for !p.busy && len(p.queue) > 0 && p.ID == from.Node() {
+		it := &p.queue[0]
+		if it.write || it.record.Kind == matching.Offer || it.record.Kind == matching.Request || w.tooLong(it) {
+			break
+		}
+		p.record = it.append(p.record[:0])
+		if from.Post(activemsg.HandlerID, 0, p.record) != nil {
+			break
+		}
+		w.pushed(p)
+	}
+	w.begin(p)
+}
+
+func (w *World) tooLong(it *item) bool {
+	return it.record.Kind == matching.Eager && wire.HeadLen+8+it.record.Size > w.frame
+}
+
+func (it *item) append(b []byte) []byte {
+	b = wire.Append(b, &it.record)
+	if it.record.Kind == matching.Eager {
+		b = append(b, it.request.memory...)
+	}
+	return b
+}
+
+// pop removes the first item. The caller holds mu.
+func (w *World) pop(p *process) item {
+	it := p.queue[0]
+	p.queue[0] = item{}
+	if p.queue = p.queue[1:]; len(p.queue) == 0 {
+		p.queue = p.memory[:0]
+	}
+	w.drop(it)
+	return it
+}
+
+// drop forgets an item: its request's memory is not used by it any more. The caller holds mu.
+func (w *World) drop(it item) {
+	if it.request != nil {
+		it.request.queued.Add(-1)
+	}
+	w.idle.Broadcast()
+}
+
+// pushed notes that the first item of a queue was carried out. The caller holds mu.
+func (w *World) pushed(p *process) {
+	it := w.pop(p)
+	switch {
+	case it.write:
+		w.stats.Written++
+		w.complete(it.request, nil)
+	case it.record.Kind == matching.Eager:
+		w.stats.Eager++
+		if it.record.ID == 0 {
+			w.complete(it.request, nil)
+		}
+	case it.record.Kind == matching.Request:
+		w.stats.Requested++
+	}
+}
+
+// carryOut carries out the queue of a process that this goroutine has made busy. If it may not
+// wait, another one goes on.
+func (w *World) carryOut(p *process, wait bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(p.queue) > 0 {
+		it := p.queue[0]
+		if r := it.request; r != nil && !r.active && it.record.Kind != matching.Offer {
+			w.pop(p) // the world is closed
+			continue
+		}
+		if it.record.Kind == matching.Offer && w.engine.Offered(it.record.ID) == nil {
+			it.request = nil // a message has gone into the receive: its sender drops the offer
+		}
+		w.mu.Unlock()
+		err := w.carry(p, &it, wait)
+		w.mu.Lock()
+		switch {
+		case errors.Is(err, memfifo.ErrBusy) && !wait:
+			p.busy = false
+			w.begin(p)
+			return
+		case err != nil:
+			w.fail(p.ID, err)
+			w.pop(p)
+		default:
+			w.pushed(p)
+		}
+	}
+	p.busy = false
+	w.idle.Broadcast()
+}
+
+// carry carries out an item. ErrBusy means that it would have to wait.
+func (w *World) carry(p *process, it *item, wait bool) error {
+	if p == w.me {
+		return w.carryHere(it)
+	}
+	if it.write && it.size > 0 {
+		if !wait && !it.request.blocking {
+			return memfifo.ErrBusy
+		}
+		to := w.layer.Domain.Remote(memfifo.Key{Node: p.ID, ID: it.to.Window, Secret: it.to.Secret})
+		if err := to.Put(w.ended, 0, it.request.memory[:it.size]); err != nil {
+			return err
+		}
+		it.size, wait = 0, true // the record goes behind it
+	}
+	if it.record.Kind == matching.Offer || it.record.Kind == matching.Request {
+		if err := w.lend(it); err != nil {
+			return err
+		}
+	}
+	p.record = it.append(p.record[:0])
+	if !w.tooLong(it) {
+		err := p.To.PostPush(p.record)
+		if !errors.Is(err, memfifo.ErrBusy) || !wait {
+			return err
+		}
+	} else if !wait && !it.request.blocking {
+		return memfifo.ErrBusy
+	}
+	return p.To.Push(w.ended, p.record)
+}
+
+// carryHere carries out an item for this process itself.
+func (w *World) carryHere(it *item) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var data []byte
+	if it.record.Kind == matching.Eager {
+		data = it.request.memory
+	}
+	var err error
+	if w.out, err = w.engine.Handle(w.me.rank, &it.record, data, w.out[:0]); err != nil {
+		return err
+	}
+	w.act()
+	for _, p := range w.touched {
+		w.begin(p)
+	}
+	w.touched = w.touched[:0]
+	return nil
+}
+
+// lend makes a request's memory one that the other process may use, until the request is complete.
+func (w *World) lend(it *item) error {
+	if it.request == nil {
+		return nil
+	}
+	w.mu.Lock()
+	window := it.request.window
+	if window == nil {
+		window = w.spare.window()
+	}
+	w.mu.Unlock()
+	if window == nil {
+		var err error
+		if window, err = w.newWindow(); err != nil {
+			return err
+		}
+	}
+	key, err := window.Rebind(it.request.memory)
+	it.request.window = window
+	it.record.Memory = matching.Memory{Window: key.ID, Secret: key.Secret}
+	return err
+}

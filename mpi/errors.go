@@ -1,0 +1,47 @@
+package mpi
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rawlane/rawlane/mcd"
+)
+
+// Sentinels: test with errors.Is.
+var (
+	// ErrClosed: the world was closed, or its endpoint. Is mcd.ErrClosed and net.ErrClosed.
+	ErrClosed = fmt.Errorf("world: %w", mcd.ErrClosed)
+	// ErrTruncate: the message is longer than the receive's memory, which has its beginning, or
+	// nothing. MPI_ERR_TRUNCATE.
+	ErrTruncate = errors.New("message is longer than the receive's memory")
+	// ErrRank: there is no such rank. MPI_ERR_RANK.
+	ErrRank = errors.New("no such rank")
+	// ErrTag: the tag is out of range. MPI_ERR_TAG.
+	ErrTag = errors.New("tag out of range")
+	// ErrProcessFailed: the process is down. A *ProcessError names it. MPI_ERR_PROC_FAILED.
+	ErrProcessFailed = errors.New("process failed")
+	// ErrCancelled: the receive was cancelled.
+	ErrCancelled = errors.New("cancelled")
+	// ErrActive: the request is not complete. MPI_ERR_REQUEST.
+	ErrActive = errors.New("request is active")
+	// ErrReceived: the message of a Mprobe was received before.
+	ErrReceived = errors.New("message was received before")
+	// ErrWithdrawn: the sender's context ended before its message was read.
+	ErrWithdrawn = errors.New("the sender has taken the message back")
+)
+
+// ProcessError names a process that is down. It is ErrProcessFailed.
+type ProcessError struct {
+	Rank int   // in the world
+	Err  error // a *memfifo.PeerDownError
+}
+
+func (e *ProcessError) Error() string {
+	return fmt.Sprintf("rank %d: %v: %v", e.Rank, ErrProcessFailed, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *ProcessError) Unwrap() error { return e.Err }
+
+// Is makes errors.Is(err, ErrProcessFailed) hold.
+func (e *ProcessError) Is(target error) bool { return target == ErrProcessFailed }

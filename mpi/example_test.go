@@ -1,0 +1,104 @@
+package mpi_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/rawlane/rawlane/mcd/mcdtest"
+	"github.com/rawlane/rawlane/mpi"
+)
+
+// inProcesses runs a program in n ranks of this process. Programs have one in each process, on a
+// link of the machine: see examples/first.
+func inProcesses(n int, program func(ctx context.Context, c *mpi.Comm) error) {
+	eps, closeAll, err := mcdtest.Start(n, mcdtest.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var ranks sync.WaitGroup
+	for _, ep := range eps {
+		ranks.Go(func() {
+			w, err := mpi.Open(ep, mpi.Config{})
+			if err == nil {
+				err = program(context.Background(), w.Comm())
+			}
+			if err != nil {
+				fmt.Println(err)
+				return
+			}
+			if err := w.Comm().Barrier(context.Background()); err != nil {
+				fmt.Println(err)
+			}
+			if err := w.Close(); err != nil {
+				fmt.Println(err)
+			}
+		})
+	}
+	ranks.Wait()
+	if err := closeAll(); err != nil {
+		fmt.Println(err)
+	}
+}
+
+func ExampleSend() {
+	inProcesses(2, func(ctx context.Context, c *mpi.Comm) error {
+		if c.Rank() == 0 {
+			return mpi.Send(ctx, c, []float64{1, 2, 3}, 1, 7)
+		}
+		buf := make([]float64, 10)
+		s, err := mpi.Recv(ctx, c, buf, mpi.AnySource, 7)
+		fmt.Println(buf[:mpi.Count[float64](s)], "of rank", s.Source)
+		return err
+	})
+	// Output: [1 2 3] of rank 0
+}
+
+// A ring of ranks, each of which sends to the next one. The receive is posted first, so that a long
+// message is written into place.
+func ExampleIrecv() {
+	inProcesses(3, func(ctx context.Context, c *mpi.Comm) error {
+		left, right := (c.Rank()+2)%3, (c.Rank()+1)%3
+		buf := make([]int, 1)
+		r := mpi.Irecv(c, buf, left, 0)
+		if err := mpi.Send(ctx, c, []int{c.Rank()}, right, 0); err != nil {
+			return err
+		}
+		_, err := r.Wait(ctx)
+		if c.Rank() == 0 {
+			fmt.Println(buf)
+		}
+		return err
+	})
+	// Output: [2]
+}
+
+func ExampleAllreduce() {
+	inProcesses(4, func(ctx context.Context, c *mpi.Comm) error {
+		mine, sum := []int{c.Rank(), 1}, make([]int, 2)
+		err := mpi.Allreduce(ctx, c, mine, sum, mpi.Sum)
+		if c.Rank() == 3 {
+			fmt.Println(sum)
+		}
+		return err
+	})
+	// Output: [6 4]
+}
+
+// The ranks of each half of a world have a communicator of their own.
+func ExampleComm_Split() {
+	inProcesses(4, func(ctx context.Context, c *mpi.Comm) error {
+		half, err := c.Split(ctx, c.Rank()/2, 0)
+		if err != nil {
+			return err
+		}
+		ranks := make([]int, 2)
+		err = mpi.Allgather(ctx, half, []int{c.Rank()}, ranks)
+		if c.Rank() == 3 {
+			fmt.Println(ranks)
+		}
+		return err
+	})
+	// Output: [2 3]
+}

@@ -1,0 +1,24 @@
+package mpi
+
+import "github.com/rawlane/rawlane/mcd"
+
+// Bounds and defaults.
+const (
+	// DefaultPort is that of messages; barriers have the next one.
+	DefaultPort mcd.PortID = 246
+	// DefaultEagerLimit is about where asking first costs as much as a copy.
+	DefaultEagerLimit = 16 << 10
+	// MaxEagerLimit is the longest message that a process may keep for another one.
+	MaxEagerLimit = 1 << 20
+	// DefaultOfferFrom is above what a frame carries: a message of one frame is copied once at the
+	// receiver, offered or not.
+	DefaultOfferFrom = 2 << 10
+	// MaxTag is the largest tag; the least is 0.
+	MaxTag = 1<<31 - 1
+
+	// headers is how many messages a process may send to another one that takes none.
+	headers = 1024
+	// eagerMemory bounds the bytes of messages that a process keeps of all others together, unless
+	// there are very many of them.
+	eagerMemory = 64 << 20
+)

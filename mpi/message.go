@@ -1,0 +1,272 @@
+package mpi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rawlane/rawlane/mpi/internal/matching"
+)
+
+// Send sends data to a rank. It returns when data may be changed: the message is on its way or, if
+// it is long, was received. It is MPI_Send. Errors: ErrRank, ErrTag, ErrClosed; a *ProcessError;
+// ctx's, and then nobody knows whether the message is received.
+func Send[T Element](ctx context.Context, c *Comm, data []T, to, tag int) error {
+	return c.sendAndWait(ctx, bytesOf(data), to, tag, false)
+}
+
+// Ssend is Send that returns when a receive has the message: MPI_Ssend.
+func Ssend[T Element](ctx context.Context, c *Comm, data []T, to, tag int) error {
+	return c.sendAndWait(ctx, bytesOf(data), to, tag, true)
+}
+
+// Isend begins to send data: MPI_Isend. What is wrong with the arguments Wait tells.
+func Isend[T Element](c *Comm, data []T, to, tag int) *Request {
+	return c.beginSend(new(Request), bytesOf(data), to, tag, false)
+}
+
+// Issend is Isend of which Wait returns when a receive has the message: MPI_Issend.
+func Issend[T Element](c *Comm, data []T, to, tag int) *Request {
+	return c.beginSend(new(Request), bytesOf(data), to, tag, true)
+}
+
+// Recv receives the first message of a rank, or of AnySource, with a tag, or with AnyTag, that no
+// earlier receive takes. It is MPI_Recv. Errors: ErrRank, ErrTag, ErrTruncate, ErrWithdrawn,
+// ErrClosed; a *ProcessError; ctx's, and then no message was received.
+func Recv[T Element](ctx context.Context, c *Comm, buf []T, from, tag int) (Status, error) {
+	w := c.w
+	r := w.request()
+	r.blocking = true
+	c.beginReceive(r, bytesOf(buf), from, tag)
+	s, err := r.Wait(ctx)
+	if !r.completion.Done() {
+		s, err = r.cancel(err)
+	}
+	w.putRequest(r)
+	return s, err
+}
+
+// Irecv begins to receive into buf: MPI_Irecv. What is wrong with the arguments Wait tells.
+func Irecv[T Element](c *Comm, buf []T, from, tag int) *Request {
+	return c.beginReceive(new(Request), bytesOf(buf), from, tag)
+}
+
+// Sendrecv sends and receives at once, so that a ring of processes does not wait in a circle:
+// MPI_Sendrecv. Errors: those of Send and of Recv.
+func Sendrecv[T, U Element](
+	ctx context.Context, c *Comm, data []T, to, tag int, buf []U, from, fromTag int,
+) (Status, error) {
+	r := Irecv(c, buf, from, fromTag)
+	if err := Send(ctx, c, data, to, tag); err != nil {
+		r.Cancel()
+		return Status{}, err
+	}
+	s, err := r.Wait(ctx)
+	if !r.completion.Done() {
+		return r.cancel(err)
+	}
+	return s, err
+}
+
+// begin makes a request anew.
+func (c *Comm) begin(r *Request, memory []byte) {
+	r.comm, r.memory, r.status = c, memory, Status{Source: AnySource, Tag: AnyTag}
+	r.completion.Reset()
+}
+
+func (c *Comm) sendAndWait(ctx context.Context, data []byte, to, tag int, synchronous bool) error {
+	w := c.w
+	r := w.request()
+	r.blocking = true
+	c.beginSend(r, data, to, tag, synchronous)
+	_, err := r.Wait(ctx)
+	if !r.completion.Done() {
+		return r.abandon(err)
+	}
+	w.putRequest(r)
+	return err
+}
+
+func (c *Comm) beginSend(r *Request, data []byte, to, tag int, synchronous bool) *Request {
+	c.begin(r, data)
+	err := checkTag(tag)
+	if err == nil && to != ProcNull {
+		err = c.checkRank(to)
+	}
+	if err != nil || to == ProcNull {
+		if err != nil {
+			err = fmt.Errorf("send to rank %d: %w", to, err)
+		}
+		r.completion.Complete(err)
+		return r
+	}
+	return c.send(r, c.context, c.members[to], int32(tag), synchronous)
+}
+
+// send begins a send whose arguments are right.
+func (c *Comm) send(r *Request, context uint32, to matching.Rank, tag int32, synchronous bool) *Request {
+	w := c.w
+	w.mu.Lock()
+	if w.refuses(r, to) {
+		return r
+	}
+	expect := w.expected(to)
+	r.send = matching.Send{
+		To: to, Envelope: matching.Envelope{Context: context, Tag: tag, Size: len(r.memory)},
+		Synchronous: synchronous, Owner: r,
+	}
+	w.stats.Sent++
+	w.out = w.engine.Send(&r.send, w.out[:0])
+	w.act()
+	w.run()
+	for _, p := range expect {
+		w.expect(p)
+	}
+	return r
+}
+
+// refuses completes a request that cannot succeed; then it gives mu back.
+func (w *World) refuses(r *Request, with matching.Rank) bool {
+	var err error
+	switch {
+	case w.closed:
+		err = ErrClosed
+	case with >= 0 && w.all[with].err != nil:
+		err = w.all[with].err
+	default:
+		w.activate(r)
+		return false
+	}
+	r.completion.Complete(err)
+	w.mu.Unlock()
+	return true
+}
+
+func (c *Comm) beginReceive(r *Request, buf []byte, from, tag int) *Request {
+	c.begin(r, buf)
+	var err error
+	if tag != AnyTag {
+		err = checkTag(tag)
+	}
+	if err == nil && from != ProcNull && from != AnySource {
+		err = c.checkRank(from)
+	}
+	if err != nil || from == ProcNull {
+		if err != nil {
+			err = fmt.Errorf("receive from rank %d: %w", from, err)
+		}
+		r.status = Status{Source: ProcNull, Tag: AnyTag}
+		r.completion.Complete(err)
+		return r
+	}
+	source := matching.AnySource
+	if from != AnySource {
+		source = c.members[from]
+	}
+	return c.receive(r, c.context, source, int32(tag))
+}
+
+// receive begins a receive whose arguments are right.
+func (c *Comm) receive(r *Request, context uint32, from matching.Rank, tag int32) *Request {
+	w := c.w
+	w.mu.Lock()
+	if w.refuses(r, from) {
+		return r
+	}
+	expect := w.expected(from)
+	r.receive = matching.Receive{
+		Pattern:  matching.Pattern{Source: from, Context: context, Tag: tag},
+		Capacity: len(r.memory), Owner: r,
+	}
+	w.out = w.engine.Post(&r.receive, w.out[:0])
+	w.act()
+	w.run()
+	for _, p := range expect {
+		w.expect(p)
+	}
+	return r
+}
+
+// expected returns which processes are to be probed from now on, as somebody waits for a rank, or
+// for AnySource. The caller holds mu.
+func (w *World) expected(rank matching.Rank) (expect []*process) {
+	switch {
+	case rank == matching.AnySource && !w.probing:
+		w.probing, expect = true, w.all
+	case rank >= 0 && !w.all[rank].Expected:
+		expect = w.all[rank : rank+1]
+	}
+	for _, p := range expect {
+		p.Expected = true
+	}
+	return expect
+}
+
+// expect has a process probed from now on, so that its death is noticed.
+func (w *World) expect(p *process) {
+	_ = w.layer.Handler.Expect(p.ID) // a node that is not known, or a world that is closed: others tell
+}
+
+// Cancel cancels a receive: Wait then returns ErrCancelled, unless a message was already on its way
+// into it. It is MPI_Cancel. A send cannot be cancelled.
+func (r *Request) Cancel() {
+	w := r.comm.w
+	w.mu.Lock()
+	if !r.active || r.receive.Owner != r {
+		w.mu.Unlock()
+		return
+	}
+	w.out = w.engine.Cancel(&r.receive, w.out[:0])
+	w.act()
+	w.run()
+}
+
+// cancel ends a receive whose wait has ended by an error. A message that is on its way into it is
+// received; the wait for it is as long as its sender lives.
+func (r *Request) cancel(err error) (Status, error) {
+	r.Cancel()
+	s, outcome := r.Wait(context.Background())
+	if errors.Is(outcome, ErrCancelled) {
+		return s, err
+	}
+	return s, outcome
+}
+
+// abandon ends a send whose wait has ended by an error: its memory is the caller's. A receiver that
+// has asked for it meanwhile is refused.
+func (r *Request) abandon(err error) error {
+	w := r.comm.w
+	w.mu.Lock()
+	if w.engine.CancelSend(&r.send) {
+		w.complete(r, err)
+	}
+	for r.queued.Load() > 0 { // at most as long as the receiver may be silent
+		w.idle.Wait()
+	}
+	w.mu.Unlock()
+	r.takeBack()
+	if r.completion.Done() {
+		return r.completion.Err()
+	}
+	return err
+}
+
+// request returns one for a call that waits for it.
+func (w *World) request() *Request {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.spare.request()
+}
+
+func (w *World) putRequest(r *Request) {
+	r.memory, r.comm = nil, nil
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.spare.requests) < maxSpare {
+		w.spare.requests = append(w.spare.requests, r)
+	}
+}
+
+func truncated(size, room int) error {
+	return fmt.Errorf("%w: %d bytes for %d", ErrTruncate, size, room)
+}

@@ -1,0 +1,131 @@
+package mpi_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"flag"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/mpi"
+	"github.com/rawlane/rawlane/transport/fault"
+)
+
+var (
+	modelRuns = flag.Int("model.runs", 20, "random programs that are run")
+	modelSeed = flag.Uint64("model.seed", 0, "of the first, the others count on from it; 0 is a random one")
+)
+
+// Random programs: each rank sends to each other one messages of all sizes with random tags, and
+// receives as many, from that rank or from any, by tag or by none, early or late, some after a
+// cancel. All arrive, whole; those that one receive would take do not overtake each other.
+func TestModel(t *testing.T) {
+	first := *modelSeed
+	if first == 0 {
+		first = rand.Uint64()
+	}
+	for k := range uint64(*modelRuns) {
+		runModel(t, first+k)
+		if t.Failed() {
+			t.Fatalf("seed %d\nrepeat: go test ./mpi -run '^TestModel$' -model.runs 1 -model.seed %[1]d", first+k)
+		}
+	}
+}
+
+// message is what a rank sends: its rank, tag and number lead its bytes.
+func message(random *rand.Rand, rank, tag, number int) []byte {
+	size := [...]int{12, 12 + random.IntN(100), 1000 + random.IntN(1000), 2000 + random.IntN(20_000), 50_000}[random.IntN(5)]
+	b := pattern(number, size)
+	binary.BigEndian.PutUint32(b, uint32(rank))
+	binary.BigEndian.PutUint32(b[4:], uint32(tag))
+	binary.BigEndian.PutUint32(b[8:], uint32(number))
+	return b
+}
+
+func runModel(t *testing.T, seed uint64) {
+	program := rand.New(rand.NewPCG(seed, 0))
+	n, each, tags := 2+program.IntN(3), 1+program.IntN(30), 1+program.IntN(3)
+	faults := fault.Config{}
+	if program.IntN(2) == 0 {
+		faults = fault.Config{Loss: .05, Duplicate: .05, Reorder: .1, Delay: .1, DelayMax: time.Millisecond}
+	}
+	cfg := mpi.Config{EagerLimit: 1 + program.IntN(20_000), OfferFrom: 1 + program.IntN(3000), PeerTimeout: time.Minute}
+	bubble(t, n, faults, cfg, func(t *testing.T, c *mpi.Comm) {
+		random := rand.New(rand.NewPCG(seed, uint64(c.Rank())+1))
+		var all sync.WaitGroup
+		all.Go(func() { sendAll(t, rand.New(rand.NewPCG(seed, uint64(c.Rank())+100)), c, each, tags) })
+		receiveAll(t, random, c, each, tags)
+		all.Wait()
+		must(t, c.Barrier(t.Context())) // so that nobody leaves before the last acknowledgement
+	})
+}
+
+func sendAll(t *testing.T, random *rand.Rand, c *mpi.Comm, each, tags int) {
+	var requests []*mpi.Request
+	for number := range each * c.Size() {
+		to := number % c.Size()
+		tag := random.IntN(tags)
+		data := message(random, c.Rank(), tag, number)
+		switch random.IntN(4) {
+		case 0:
+			time.Sleep(time.Duration(random.IntN(100)) * time.Microsecond)
+			requests = append(requests, mpi.Issend(c, data, to, tag))
+		default:
+			requests = append(requests, mpi.Isend(c, data, to, tag))
+		}
+	}
+	for _, r := range requests {
+		_, err := r.Wait(t.Context())
+		must(t, err)
+	}
+}
+
+// receiveAll receives by AnySource alone at first, with some receives by rank that may be cancelled.
+func receiveAll(t *testing.T, random *rand.Rand, c *mpi.Comm, each, tags int) {
+	last := make([][]int, c.Size()) // by source and tag: the number received last
+	for k := range last {
+		last[k] = slices.Repeat([]int{-1}, tags)
+	}
+	took := func(s mpi.Status, b []byte) {
+		rank, tag, number := int(binary.BigEndian.Uint32(b)), int(binary.BigEndian.Uint32(b[4:])), int(binary.BigEndian.Uint32(b[8:]))
+		if rank != s.Source || tag != s.Tag || !slices.Equal(b[12:s.Bytes()], pattern(number, s.Bytes())[12:]) {
+			t.Errorf("a message of rank %d, tag %d, number %d is %+v", rank, tag, number, s)
+		}
+		if number <= last[rank][tag] {
+			t.Errorf("message %d of rank %d, tag %d, comes after %d", number, rank, tag, last[rank][tag])
+		}
+		last[rank][tag] = number
+	}
+	for left := each * c.Size(); left > 0; {
+		if random.IntN(3) == 0 {
+			time.Sleep(time.Duration(random.IntN(200)) * time.Microsecond)
+		}
+		buf := make([]byte, 50_000)
+		from, tag := mpi.AnySource, mpi.AnyTag
+		if random.IntN(2) == 0 {
+			from = random.IntN(c.Size())
+		}
+		if random.IntN(2) == 0 {
+			tag = random.IntN(tags)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.IntN(1000))*time.Microsecond)
+		if from == mpi.AnySource && tag == mpi.AnyTag {
+			cancel()
+			ctx, cancel = context.WithCancel(t.Context())
+		}
+		s, err := mpi.Recv(ctx, c, buf, from, tag)
+		cancel()
+		switch {
+		case err == nil:
+			took(s, buf)
+			left--
+		case !errors.Is(err, context.DeadlineExceeded):
+			t.Errorf("%v", err)
+			return
+		}
+	}
+}

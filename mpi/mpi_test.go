@@ -1,0 +1,262 @@
+package mpi_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
+	"github.com/rawlane/rawlane/mpi"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fault"
+)
+
+// bubble runs a program in n processes, in virtual time, over links with faults. They close without:
+// a process that has left does not acknowledge again what another one has sent last.
+func bubble(t *testing.T, n int, faults fault.Config, cfg mpi.Config, program func(t *testing.T, c *mpi.Comm)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var links []*fault.Link
+		eps := mcdtest.Open(t, n, mcdtest.Config{
+			Endpoint: mcd.Config{Spin: -1},
+			Wrap: func(node mcd.NodeID, _ int, l transport.Link) transport.Link {
+				f, err := fault.New(l, rand.New(rand.NewPCG(7, uint64(node))), faults)
+				must(t, err)
+				links = append(links, f)
+				return f
+			},
+		})
+		var worlds []*mpi.World
+		for _, ep := range eps {
+			w, err := mpi.Open(ep, cfg)
+			must(t, err)
+			worlds = append(worlds, w)
+		}
+		var ranks sync.WaitGroup
+		for _, w := range worlds {
+			ranks.Go(func() { program(t, w.Comm()) })
+		}
+		ranks.Wait()
+		for _, l := range links {
+			must(t, l.SetConfig(fault.Config{}))
+		}
+		for _, w := range worlds {
+			ranks.Go(func() { must(t, w.Close()) })
+		}
+		ranks.Wait()
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// pattern is the bytes of the k-th message.
+func pattern(k, size int) []byte {
+	b := make([]byte, size)
+	for i := range b {
+		b[i] = byte(k*31 + i*7)
+	}
+	return b
+}
+
+// Messages of all sizes arrive, whichever end is there first.
+func TestSend_Sizes(t *testing.T) {
+	sizes := []int{0, 1, 64, 1400, 2047, 2048, 5000, 16 << 10, 16<<10 + 1, 100_000, 1 << 20}
+	for _, faults := range []fault.Config{{}, {Loss: .1, Duplicate: .1}} {
+		for _, late := range []int{-1, 0, 1} { // which rank
+			bubble(t, 2, faults, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+				for k, size := range sizes {
+					if c.Rank() == late {
+						time.Sleep(10 * time.Millisecond)
+					}
+					if c.Rank() == 0 {
+						must(t, mpi.Send(t.Context(), c, pattern(k, size), 1, k))
+						continue
+					}
+					buf := make([]byte, size+10)
+					s, err := mpi.Recv(t.Context(), c, buf, 0, k)
+					must(t, err)
+					if s.Source != 0 || s.Tag != k || s.Bytes() != size || !slices.Equal(buf[:size], pattern(k, size)) {
+						t.Errorf("%d bytes: %+v", size, s)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A ring of processes exchanges elements at once, and with itself where there is one alone.
+func TestSendrecv(t *testing.T) {
+	for _, n := range []int{1, 2, 5} {
+		bubble(t, n, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+			for _, count := range []int{1, 10_000} {
+				data, buf := make([]float64, count), make([]float64, count)
+				for i := range data {
+					data[i] = float64(c.Rank()*count + i)
+				}
+				left, right := (c.Rank()+n-1)%n, (c.Rank()+1)%n
+				s, err := mpi.Sendrecv(t.Context(), c, data, right, 3, buf, left, 3)
+				must(t, err)
+				if mpi.Count[float64](s) != count || buf[count-1] != float64(left*count+count-1) {
+					t.Errorf("%+v, %v", s, buf[count-1])
+				}
+			}
+		})
+	}
+}
+
+// Receives from any source take each message once.
+func TestRecv_AnySource(t *testing.T) {
+	bubble(t, 4, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		const each = 50
+		if c.Rank() > 0 {
+			for k := range each {
+				must(t, mpi.Send(t.Context(), c, []int{c.Rank(), k}, 0, k%3))
+			}
+			return
+		}
+		var next [4]int
+		for range 3 * each {
+			buf := make([]int, 2)
+			s, err := mpi.Recv(t.Context(), c, buf, mpi.AnySource, mpi.AnyTag)
+			must(t, err)
+			if s.Source != buf[0] || s.Tag != buf[1]%3 || next[s.Source] != buf[1] {
+				t.Errorf("%+v, %v, want the %d-th", s, buf, next[s.Source])
+			}
+			next[s.Source]++
+		}
+	})
+}
+
+// What is wrong is told at once; a message that is too long is, with its beginning, or without.
+func TestErrors(t *testing.T) {
+	bubble(t, 2, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		ctx := t.Context()
+		if c.Rank() == 1 {
+			for tag, size := range []int{9, 5000, 50_000} {
+				must(t, mpi.Send(ctx, c, pattern(0, size), 0, tag))
+			}
+			return
+		}
+		for tag, size := range []int{4, 3000, 30_000} {
+			buf := make([]byte, size)
+			if s, err := mpi.Recv(ctx, c, buf, 1, tag); !errors.Is(err, mpi.ErrTruncate) || s.Source != 1 {
+				t.Errorf("%+v, %v", s, err)
+			}
+		}
+		for _, b := range []struct {
+			err  error
+			want error
+		}{
+			{mpi.Send(ctx, c, []byte{1}, 2, 0), mpi.ErrRank},
+			{mpi.Send(ctx, c, []byte{1}, -1, 0), mpi.ErrRank},
+			{mpi.Send(ctx, c, []byte{1}, 1, -1), mpi.ErrTag},
+			{mpi.Send(ctx, c, []byte{1}, mpi.ProcNull, 0), nil},
+			{second(mpi.Recv(ctx, c, []byte{1}, 2, 0)), mpi.ErrRank},
+			{second(mpi.Recv(ctx, c, []byte{1}, 1, -2)), mpi.ErrTag},
+			{second(mpi.Recv(ctx, c, []byte{1}, mpi.ProcNull, 0)), nil},
+		} {
+			if !errors.Is(b.err, b.want) {
+				t.Errorf("%v, want %v", b.err, b.want)
+			}
+		}
+	})
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// A wait ends with its context: the receive takes no message then, and the next one does.
+func TestContext(t *testing.T) {
+	bubble(t, 2, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		for _, size := range []int{8, 100_000} {
+			buf := make([]byte, size)
+			if c.Rank() == 0 {
+				short, cancel := context.WithTimeout(t.Context(), time.Second)
+				if _, err := mpi.Recv(short, c, buf, 1, 0); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%v", err)
+				}
+				cancel()
+				s, err := mpi.Recv(t.Context(), c, buf, 1, 0)
+				must(t, err)
+				if s.Bytes() != size || !slices.Equal(buf, pattern(5, size)) {
+					t.Errorf("%+v", s)
+				}
+				short, cancel = context.WithTimeout(t.Context(), time.Second)
+				if err := mpi.Ssend(short, c, buf, 1, 1); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%v", err)
+				}
+				cancel()
+				must(t, mpi.Ssend(t.Context(), c, buf, 1, 2))
+				continue
+			}
+			time.Sleep(1500 * time.Millisecond)
+			must(t, mpi.Send(t.Context(), c, pattern(5, size), 0, 0))
+			time.Sleep(1500 * time.Millisecond)
+			_, err := mpi.Recv(t.Context(), c, buf, 0, 2)
+			must(t, err)
+		}
+	})
+}
+
+// A sender whose messages nobody takes is held up, and one of them is found behind any number.
+func TestSend_WithoutCredit(t *testing.T) {
+	bubble(t, 2, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		const many = 5000
+		if c.Rank() == 0 {
+			var requests []*mpi.Request
+			for k := range many {
+				requests = append(requests, mpi.Isend(c, []int{k}, 1, 0))
+			}
+			requests = append(requests, mpi.Isend(c, []int{-1}, 1, 1))
+			for _, r := range requests {
+				_, err := r.Wait(t.Context())
+				must(t, err)
+			}
+			return
+		}
+		time.Sleep(time.Second)
+		buf := make([]int, 1)
+		_, err := mpi.Recv(t.Context(), c, buf, mpi.AnySource, 1)
+		must(t, err)
+		for k := range many {
+			_, err := mpi.Recv(t.Context(), c, buf, 0, 0)
+			must(t, err)
+			if buf[0] != k {
+				t.Fatalf("%d, want %d", buf[0], k)
+			}
+		}
+	})
+}
+
+// A process that leaves is named by all that waits for it.
+func TestDown(t *testing.T) {
+	bubble(t, 3, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		switch c.Rank() {
+		case 1:
+			buf := make([]byte, 1)
+			_, err := mpi.Recv(t.Context(), c, buf, 2, 0)
+			must(t, err)
+			_, err = mpi.Recv(t.Context(), c, buf, 2, 0)
+			var down *mpi.ProcessError
+			if !errors.As(err, &down) || down.Rank != 2 || !errors.Is(err, mpi.ErrProcessFailed) {
+				t.Errorf("%v", err)
+			}
+			if err := mpi.Send(t.Context(), c, buf, 2, 0); !errors.As(err, &down) || down.Rank != 2 {
+				t.Errorf("%v", err)
+			}
+		case 2:
+			must(t, mpi.Send(t.Context(), c, []byte{1}, 1, 0))
+			must(t, c.World().Close())
+		}
+	})
+}

@@ -1,0 +1,171 @@
+package mpi
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mpi/internal/matching"
+)
+
+// probe is a goroutine that waits for a message to come.
+type probe struct {
+	pattern    matching.Pattern
+	completion mcd.Completion
+}
+
+// Iprobe reports whether there is a message that a receive would take now: MPI_Iprobe. It polls
+// once. Errors: ErrRank, ErrTag, ErrClosed; a *ProcessError.
+func (c *Comm) Iprobe(from, tag int) (s Status, found bool, err error) {
+	q, err := c.pattern(from, tag)
+	if err != nil {
+		return Status{}, false, err
+	}
+	w := c.w
+	w.ep.Progress()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m := w.engine.Probe(&q)
+	if m == nil {
+		return Status{}, false, w.noMessage(&q)
+	}
+	return c.statusOf(m), true, nil
+}
+
+// Probe waits until there is a message that a receive would take: MPI_Probe. Errors: those of
+// Iprobe; ctx's.
+func (c *Comm) Probe(ctx context.Context, from, tag int) (Status, error) {
+	m, err := c.await(ctx, from, tag, (*matching.Engine).Probe)
+	if err != nil {
+		return Status{}, err
+	}
+	return m.status, nil
+}
+
+// Message is one that Mprobe has taken: it is for its Recv alone.
+type Message struct {
+	comm    *Comm
+	status  Status
+	message *matching.Message
+}
+
+// Status returns the message's.
+func (m *Message) Status() Status { return m.status }
+
+// Mprobe is Probe that takes the message: MPI_Mprobe. Errors: those of Probe.
+func (c *Comm) Mprobe(ctx context.Context, from, tag int) (*Message, error) {
+	return c.await(ctx, from, tag, (*matching.Engine).Take)
+}
+
+// MRecv receives a message that Mprobe has taken, once: MPI_Mrecv. Errors: those of Recv.
+func MRecv[T Element](ctx context.Context, m *Message, buf []T) (Status, error) {
+	c := m.comm
+	w := c.w
+	r := new(Request)
+	c.begin(r, bytesOf(buf))
+	w.mu.Lock()
+	if m.message == nil {
+		w.mu.Unlock()
+		return Status{}, fmt.Errorf("receive a message: %w", ErrReceived)
+	}
+	if w.refuses(r, matching.AnySource) {
+		return r.Wait(ctx)
+	}
+	r.receive = matching.Receive{Capacity: len(r.memory), Owner: r}
+	w.out = w.engine.Receive(m.message, &r.receive, w.out[:0])
+	m.message = nil
+	w.act()
+	w.run()
+	return r.Wait(ctx)
+}
+
+// pattern returns what a probe looks for.
+func (c *Comm) pattern(from, tag int) (q matching.Pattern, err error) {
+	if tag != AnyTag {
+		err = checkTag(tag)
+	}
+	q = matching.Pattern{Source: matching.AnySource, Context: c.context, Tag: int32(tag)}
+	if err == nil && from != AnySource {
+		if err = c.checkRank(from); err == nil {
+			q.Source = c.members[from]
+		}
+	}
+	if err != nil {
+		return q, fmt.Errorf("probe of rank %d: %w", from, err)
+	}
+	return q, nil
+}
+
+func (c *Comm) statusOf(m *matching.Message) Status {
+	return Status{Source: c.rankOf(m.Source), Tag: int(m.Tag), size: m.Size}
+}
+
+// noMessage says why a message that is not there cannot come. The caller holds mu.
+func (w *World) noMessage(q *matching.Pattern) error {
+	switch {
+	case w.closed:
+		return ErrClosed
+	case q.Source >= 0:
+		return w.all[q.Source].err
+	}
+	return nil
+}
+
+// await waits until look finds a message.
+func (c *Comm) await(
+	ctx context.Context, from, tag int, look func(*matching.Engine, *matching.Pattern) *matching.Message,
+) (*Message, error) {
+	w := c.w
+	p := &probe{}
+	var err error
+	if p.pattern, err = c.pattern(from, tag); err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	expect := w.expected(p.pattern.Source)
+	w.probes = append(w.probes, p)
+	w.out = w.engine.Await(&p.pattern, w.out[:0])
+	w.act()
+	w.run()
+	for _, p := range expect {
+		w.expect(p)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	defer w.endProbe(p)
+	for {
+		p.completion.Reset()
+		if m := look(w.engine, &p.pattern); m != nil {
+			return &Message{c, c.statusOf(m), m}, nil
+		}
+		if err := w.noMessage(&p.pattern); err != nil {
+			return nil, err
+		}
+		w.mu.Unlock()
+		err := w.layer.Handler.Await(ctx, &p.completion)
+		w.mu.Lock()
+		if err != nil && !p.completion.Done() {
+			return nil, err
+		}
+	}
+}
+
+// endProbe forgets a probe. The caller holds mu.
+func (w *World) endProbe(p *probe) {
+	w.engine.Unawait(&p.pattern)
+	for k, other := range w.probes {
+		if other == p {
+			w.probes = append(w.probes[:k], w.probes[k+1:]...)
+			return
+		}
+	}
+}
+
+// wakeProbes has those that wait look again. The caller holds mu.
+func (w *World) wakeProbes() {
+	for _, p := range w.probes {
+		if !p.completion.Done() {
+			p.completion.Complete(nil)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package mpi
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/mpi/internal/matching"
+)
+
+// Status says which message has gone into a receive, or was found by a probe.
+type Status struct {
+	Source int // its rank in the communicator
+	Tag    int
+	size   int
+}
+
+// Bytes returns the message's length, in bytes.
+func (s Status) Bytes() int { return s.size }
+
+// Count returns how many elements the message has. It is MPI_Get_count; the last one may be cut.
+func Count[T Element](s Status) int { return (s.size + sizeOf[T]() - 1) / sizeOf[T]() }
+
+// Request is a send or a receive that was begun: it is active until it is complete. Its data must
+// not be changed, and that of a receive not be read, before Wait or Test has said that it is.
+type Request struct {
+	comm    *Comm
+	memory  []byte
+	send    matching.Send
+	receive matching.Receive
+	status  Status
+
+	completion mcd.Completion
+	blocking   bool // its caller waits until it is complete
+
+	// World.mu guards these.
+	active     bool
+	next, prev *Request // of those that are active
+	any        []*anyOf // who waits for this request or another one
+
+	// queued is how many items, at most one at a time, use the request's memory.
+	queued atomic.Int32
+
+	returned atomic.Bool // by WaitAny or WaitSome
+
+	window *memfifo.Window // in which others use memory; the one that carries the record out has it
+}
+
+// activate makes a request active. The caller holds mu.
+func (w *World) activate(r *Request) {
+	r.active = true
+	r.next, r.prev = w.active, nil
+	if r.next != nil {
+		r.next.prev = r
+	}
+	w.active = r
+}
+
+// complete completes a request, unless it is. The caller holds mu.
+func (w *World) complete(r *Request, err error) {
+	if !r.active {
+		return
+	}
+	r.active = false
+	if r.next != nil {
+		r.next.prev = r.prev
+	}
+	if r.prev != nil {
+		r.prev.next = r.next
+	} else {
+		w.active = r.next
+	}
+	r.completion.Complete(err)
+	r.completeAny()
+}
+
+// Wait waits until the request is complete. The end of ctx ends the wait, and not the request.
+// Errors: ErrTruncate, ErrCancelled, ErrClosed; a *ProcessError; ctx's.
+func (r *Request) Wait(ctx context.Context) (Status, error) {
+	if !r.completion.Done() {
+		if err := r.comm.w.layer.Handler.Await(ctx, &r.completion); !r.completion.Done() {
+			return Status{}, err
+		}
+	}
+	return r.outcome()
+}
+
+// Test reports whether the request is complete, and then what Wait would return. It polls once.
+func (r *Request) Test() (s Status, done bool, err error) {
+	if !r.completion.Done() {
+		r.comm.w.ep.Progress()
+		if !r.completion.Done() {
+			return Status{}, false, nil
+		}
+	}
+	s, err = r.outcome()
+	return s, true, err
+}
+
+// outcome is what a complete request has come to.
+func (r *Request) outcome() (Status, error) {
+	if r.queued.Load() > 0 {
+		r.awaitIdle()
+	}
+	r.takeBack()
+	if err := r.completion.Err(); err != nil {
+		return r.status, err
+	}
+	return r.status, nil
+}
+
+// awaitIdle waits until nobody uses the request's memory: at most as long as a process may be
+// silent.
+func (r *Request) awaitIdle() {
+	w := r.comm.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for r.queued.Load() > 0 {
+		w.idle.Wait()
+	}
+}
+
+// takeBack ends the use of the request's memory by others.
+func (r *Request) takeBack() {
+	window := r.window
+	if window == nil {
+		return
+	}
+	r.window = nil
+	if _, err := window.Rebind(nil); err == nil {
+		w := r.comm.w
+		w.mu.Lock()
+		w.spare.windows = append(w.spare.windows, window)
+		w.mu.Unlock()
+	}
+}

@@ -1,0 +1,163 @@
+package mpi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rawlane/rawlane/mcd"
+)
+
+// WaitAll waits for all requests: MPI_Waitall. The error joins those of the requests that failed,
+// each with its place in the list; with ctx's end requests may still be active.
+func WaitAll(ctx context.Context, requests ...*Request) error {
+	var errs []error
+	for k, r := range requests {
+		if _, err := r.Wait(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("request %d: %w", k, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// WaitAny waits until one of the requests is complete that no WaitAny or WaitSome has returned, and
+// returns its place: MPI_Waitany. It is -1 if there is none such. The error is the request's, or
+// ctx's.
+func WaitAny(ctx context.Context, requests ...*Request) (int, Status, error) {
+	for {
+		left := 0
+		for k, r := range requests {
+			switch {
+			case r.returned.Load():
+			case !r.completion.Done():
+				left++
+			case r.returned.CompareAndSwap(false, true):
+				s, err := r.outcome()
+				return k, s, err
+			}
+		}
+		if left == 0 {
+			return -1, Status{}, nil
+		}
+		if err := awaitAny(ctx, requests); err != nil {
+			return -1, Status{}, err
+		}
+	}
+}
+
+// WaitSome waits until at least one of the requests is complete that no WaitAny or WaitSome has
+// returned, and returns the places of all such: MPI_Waitsome. It is nil if there is none. The error
+// joins those of the requests, or is ctx's.
+func WaitSome(ctx context.Context, requests ...*Request) (places []int, err error) {
+	k, _, err := WaitAny(ctx, requests...)
+	if k < 0 {
+		return nil, err
+	}
+	places = []int{k}
+	for k, r := range requests {
+		if r.completion.Done() && r.returned.CompareAndSwap(false, true) {
+			_, failure := r.outcome()
+			places, err = append(places, k), errors.Join(err, failure)
+		}
+	}
+	return places, err
+}
+
+// anyOf is a goroutine that waits for one of several requests.
+type anyOf struct{ completion mcd.Completion }
+
+// awaitAny waits until one of the requests is complete that was not returned.
+func awaitAny(ctx context.Context, requests []*Request) error {
+	w := requests[0].comm.w
+	var a anyOf
+	w.mu.Lock()
+	complete := false
+	for _, r := range requests {
+		complete = complete || r.completion.Done() && !r.returned.Load()
+	}
+	if complete {
+		w.mu.Unlock()
+		return nil
+	}
+	for _, r := range requests {
+		if r.active {
+			r.any = append(r.any, &a)
+		}
+	}
+	w.mu.Unlock()
+	err := w.layer.Handler.Await(ctx, &a.completion)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range requests {
+		r.any = remove(r.any, &a)
+	}
+	if a.completion.Done() {
+		return nil
+	}
+	return err
+}
+
+// completeAny wakes those that wait for one of several requests, as this one is complete. The
+// caller holds mu.
+func (r *Request) completeAny() {
+	for _, a := range r.any {
+		if !a.completion.Done() {
+			a.completion.Complete(nil)
+		}
+	}
+	r.any = nil
+}
+
+func remove[T comparable](s []T, v T) []T {
+	for k, other := range s {
+		if other == v {
+			return append(s[:k], s[k+1:]...)
+		}
+	}
+	return s
+}
+
+// Persistent is a send or a receive whose arguments are always the same. Start begins it, each time
+// once the last request is complete: MPI_Send_init, MPI_Recv_init.
+type Persistent struct {
+	Request
+	start func(r *Request)
+}
+
+// SendInit makes a persistent send of data.
+func SendInit[T Element](c *Comm, data []T, to, tag int) *Persistent {
+	return &Persistent{start: func(r *Request) { c.beginSend(r, bytesOf(data), to, tag, false) }}
+}
+
+// RecvInit makes a persistent receive into buf.
+func RecvInit[T Element](c *Comm, buf []T, from, tag int) *Persistent {
+	return &Persistent{start: func(r *Request) { c.beginReceive(r, bytesOf(buf), from, tag) }}
+}
+
+// Start begins the operation: MPI_Start. Its request has to be complete, or new: else ErrActive.
+func (p *Persistent) Start() error {
+	if p.comm != nil {
+		if _, done, _ := p.Test(); !done {
+			return ErrActive
+		}
+	}
+	p.returned.Store(false)
+	p.start(&p.Request)
+	return nil
+}
+
+// Bsend sends a copy of data, and does not wait: MPI_Bsend. The copy is the library's until the
+// message is received. Errors: those of Send that are known at once.
+func Bsend[T Element](c *Comm, data []T, to, tag int) error {
+	r := Isend(c, append([]T(nil), data...), to, tag)
+	if r.completion.Done() {
+		return r.completion.Err()
+	}
+	return nil
+}
+
+// Rsend is Send for those who know that the receive is posted: MPI_Rsend. It gains nothing here, as
+// the receiver tells its senders.
+func Rsend[T Element](ctx context.Context, c *Comm, data []T, to, tag int) error {
+	return Send(ctx, c, data, to, tag)
+}

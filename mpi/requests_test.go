@@ -1,0 +1,129 @@
+package mpi_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/mpi"
+	"github.com/rawlane/rawlane/transport/fault"
+)
+
+// Each request is returned once, as it becomes complete.
+func TestWaitAny(t *testing.T) {
+	bubble(t, 4, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		ctx := t.Context()
+		if c.Rank() > 0 {
+			time.Sleep(time.Duration(4-c.Rank()) * time.Second)
+			must(t, mpi.Send(ctx, c, []int{c.Rank()}, 0, 0))
+			return
+		}
+		bufs := make([][]int, 3)
+		var requests []*mpi.Request
+		for k := range bufs {
+			bufs[k] = make([]int, 1)
+			requests = append(requests, mpi.Irecv(c, bufs[k], k+1, 0))
+		}
+		short, cancel := context.WithTimeout(ctx, time.Millisecond)
+		if k, _, err := mpi.WaitAny(short, requests...); k != -1 || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("request %d, %v", k, err)
+		}
+		cancel()
+		for _, want := range []int{2, 1, 0} {
+			k, s, err := mpi.WaitAny(ctx, requests...)
+			must(t, err)
+			if k != want || s.Source != want+1 || bufs[k][0] != want+1 {
+				t.Errorf("request %d, %+v, want %d", k, s, want)
+			}
+		}
+		if k, _, err := mpi.WaitAny(ctx, requests...); k != -1 || err != nil {
+			t.Errorf("request %d, %v, of none", k, err)
+		}
+		must(t, mpi.WaitAll(ctx, requests...))
+	})
+}
+
+func TestWaitSome(t *testing.T) {
+	bubble(t, 4, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		ctx := t.Context()
+		if c.Rank() > 0 {
+			time.Sleep(time.Duration(c.Rank()/2) * time.Second)
+			must(t, mpi.Send(ctx, c, make([]int, c.Rank()), 0, 0))
+			return
+		}
+		var requests []*mpi.Request
+		for k := range 3 {
+			requests = append(requests, mpi.Irecv(c, make([]int, 2), k+1, 0))
+		}
+		places, err := mpi.WaitSome(ctx, requests...)
+		must(t, err)
+		if !slices.Equal(places, []int{0}) {
+			t.Errorf("%v at first", places)
+		}
+		time.Sleep(2 * time.Second)
+		places, err = mpi.WaitSome(ctx, requests...)
+		if slices.Sort(places); !slices.Equal(places, []int{1, 2}) || !errors.Is(err, mpi.ErrTruncate) {
+			t.Errorf("%v then, %v", places, err)
+		}
+		if places, err := mpi.WaitSome(ctx, requests...); places != nil || err != nil {
+			t.Errorf("%v of none, %v", places, err)
+		}
+		if err := mpi.WaitAll(ctx, requests...); !errors.Is(err, mpi.ErrTruncate) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// A persistent operation is begun again and again, with what its memory has then.
+func TestPersistent(t *testing.T) {
+	for _, count := range []int{1, 10_000} {
+		bubble(t, 2, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+			buf := make([]int, count)
+			p := mpi.RecvInit(c, buf, 0, 0)
+			if c.Rank() == 0 {
+				p = mpi.SendInit(c, buf, 1, 0)
+			}
+			for k := range 10 {
+				if c.Rank() == 0 {
+					copy(buf, sequence(k, count))
+				}
+				must(t, p.Start())
+				if _, done, _ := p.Test(); !done && !errors.Is(p.Start(), mpi.ErrActive) {
+					t.Error("an active request is started")
+				}
+				_, err := p.Wait(t.Context())
+				must(t, err)
+				if !slices.Equal(buf, sequence(k, count)) {
+					t.Errorf("%v, want %d", buf[0], k)
+				}
+			}
+		})
+	}
+}
+
+// A buffered send ends before its receive is there, and its data may be changed.
+func TestBsend(t *testing.T) {
+	bubble(t, 2, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		buf := sequence(0, 10_000)
+		if c.Rank() == 0 {
+			must(t, mpi.Bsend(c, buf, 1, 0))
+			clear(buf)
+			if err := mpi.Bsend(c, buf, 2, 0); !errors.Is(err, mpi.ErrRank) {
+				t.Errorf("%v", err)
+			}
+			must(t, mpi.Rsend(t.Context(), c, buf, 1, 1))
+			return
+		}
+		clear(buf)
+		time.Sleep(time.Second)
+		_, err := mpi.Recv(t.Context(), c, buf, 0, 0)
+		must(t, err)
+		if !slices.Equal(buf, sequence(0, 10_000)) {
+			t.Error("another message")
+		}
+		_, err = mpi.Recv(t.Context(), c, buf, 0, 1)
+		must(t, err)
+	})
+}

@@ -1,0 +1,274 @@
+package mpi
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/internal/activemsg"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/mpi/internal/matching"
+	"github.com/rawlane/rawlane/mpi/internal/wire"
+)
+
+// Config of a world. The zero value works; all processes need the same.
+type Config struct {
+	// Nodes are the endpoints of the processes: the first one is rank 0. Nil means all nodes that
+	// the endpoint knows, by their numbers.
+	Nodes []mcd.NodeID
+	// Port of messages on every node; barriers have the next one. Zero is DefaultPort.
+	Port mcd.PortID
+	// PeerTimeout is how long a process may be silent while somebody waits for it; then it is down.
+	// Zero is memfifo.DefaultPeerTimeout.
+	PeerTimeout time.Duration
+	// EagerLimit is the longest message, in bytes, that is sent before the receiver asks for it.
+	// Zero is DefaultEagerLimit.
+	EagerLimit int
+	// OfferFrom is the shortest receive, in bytes, that is offered to its sender, which then writes
+	// into its memory. Zero is DefaultOfferFrom; MBCF offers all: 1.
+	OfferFrom int
+}
+
+func (c *Config) setDefaults(ep *mcd.Endpoint) error {
+	c.Port = cmp.Or(c.Port, DefaultPort)
+	c.PeerTimeout = cmp.Or(c.PeerTimeout, memfifo.DefaultPeerTimeout)
+	c.EagerLimit = cmp.Or(c.EagerLimit, DefaultEagerLimit)
+	c.OfferFrom = cmp.Or(c.OfferFrom, DefaultOfferFrom)
+	if c.EagerLimit < 0 || c.EagerLimit > MaxEagerLimit || c.OfferFrom < 0 {
+		return fmt.Errorf("Config.EagerLimit %d, OfferFrom %d: out of range (0 to %d, and 0 or more)",
+			c.EagerLimit, c.OfferFrom, MaxEagerLimit)
+	}
+	if c.Nodes == nil {
+		for _, n := range ep.Nodes() {
+			c.Nodes = append(c.Nodes, n.ID)
+		}
+		slices.Sort(c.Nodes)
+	}
+	if !slices.Contains(c.Nodes, ep.Node()) {
+		return fmt.Errorf("Config.Nodes %v: this node, %d, is not among them", c.Nodes, ep.Node())
+	}
+	return nil
+}
+
+// World is one process' part in message passing. All its methods, and those of its communicators
+// and requests, may be called from any goroutine.
+type World struct {
+	ep       *mcd.Endpoint
+	cfg      Config
+	layer    *activemsg.Layer[process] // mu guards its nodes
+	barriers *barrier.Service
+	ranks    map[mcd.NodeID]matching.Rank
+	all      []*process // by rank
+	me       *process
+	comm     *Comm
+	frame    int // the longest record that fits a frame
+	ended    context.Context
+	end      context.CancelFunc
+	running  sync.WaitGroup // goroutines of ours
+
+	mu       sync.Mutex // guards all below, and what says so elsewhere; taken inside memfifo's lock
+	closed   bool
+	idle     sync.Cond // an item was carried out
+	engine   *matching.Engine
+	out      []matching.Output // of the engine's last call
+	touched  []*process        // whose queues that has filled
+	incoming matching.Record   // that is being handled
+	active   *Request          // the first of those that are not complete
+	spare    spare
+	probes   []*probe
+	contexts uint32 // the next communicator's
+	probing  bool   // all processes are expected
+	stats    Counters
+}
+
+// process is one of the world's. World.mu guards what activemsg.Node does not.
+type process struct {
+	activemsg.Node
+	rank   matching.Rank
+	queue  []item // to be carried out in this order
+	memory []item // of an empty queue
+	busy   bool   // by a goroutine
+	record []byte // memory of the one that is carried out
+	err    error  // why it is down
+}
+
+// Counters of a world.
+type Counters struct {
+	Sent      uint64 `json:"sent"`      // messages
+	Eager     uint64 `json:"eager"`     // of these, sent with their bytes
+	Written   uint64 `json:"written"`   // of these, written into the receive's memory
+	Requested uint64 `json:"requested"` // of these, read by the receiver
+	Kept      uint64 `json:"kept"`      // messages that came before their receive
+	Malformed uint64 `json:"malformed"` // records that make no sense
+	Version   uint64 `json:"version"`   // records of another version
+
+	Frames memfifo.Counters `json:"frames"`
+}
+
+// Open begins message passing on an endpoint. All processes open a world, at about the same time:
+// one that is not there when another one has waited for it for Config.PeerTimeout is down. Errors:
+// mcd.ErrPortBusy.
+func Open(ep *mcd.Endpoint, cfg Config) (*World, error) {
+	w, err := open(ep, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("mpi: %w", err)
+	}
+	return w, nil
+}
+
+func open(ep *mcd.Endpoint, cfg Config) (*World, error) {
+	if err := cfg.setDefaults(ep); err != nil {
+		return nil, err
+	}
+	w := &World{ep: ep, cfg: cfg, ranks: map[mcd.NodeID]matching.Rank{}, contexts: firstContext}
+	for k, node := range cfg.Nodes {
+		w.ranks[node] = matching.Rank(k)
+	}
+	if len(w.ranks) != len(cfg.Nodes) {
+		return nil, fmt.Errorf("Config.Nodes %v: a node is in it twice", cfg.Nodes)
+	}
+	w.idle.L = &w.mu
+	w.ended, w.end = context.WithCancel(context.Background())
+	w.mu.Lock() // a record may come before the layer is known
+	defer w.mu.Unlock()
+	var err error
+	w.layer, err = activemsg.Open(ep, memfifo.Config{Port: cfg.Port, PeerTimeout: cfg.PeerTimeout},
+		memfifo.HandlerConfig{Record: w.receive, Down: w.down},
+		func(n activemsg.Node) *process { return &process{Node: n} })
+	if err != nil {
+		return nil, err
+	}
+	if w.barriers, err = barrier.Open(ep, barrier.Config{Port: cfg.Port + 1}); err != nil {
+		return nil, errors.Join(err, w.closeLayer())
+	}
+	for k, node := range cfg.Nodes {
+		p := w.layer.Node(node)
+		p.rank = matching.Rank(k)
+		w.all = append(w.all, p)
+	}
+	w.me = w.layer.Node(ep.Node())
+	w.comm = &Comm{w: w, context: worldContext, rank: int(w.me.rank)}
+	for k := range w.all {
+		w.comm.members = append(w.comm.members, matching.Rank(k))
+	}
+	w.frame = w.layer.Domain.MaxFrameRecord()
+	w.engine = matching.New(matching.Config{
+		Rank: w.me.rank, Size: len(w.all), Headers: headers,
+		EagerLimit: cfg.EagerLimit, EagerBytes: max(2*cfg.EagerLimit, eagerMemory/len(w.all)), OfferFrom: cfg.OfferFrom,
+	})
+	return w, nil
+}
+
+// Comm returns the communicator of all processes: MPI_COMM_WORLD.
+func (w *World) Comm() *Comm { return w.comm }
+
+// Counters returns the counters.
+func (w *World) Counters() Counters {
+	frames := w.layer.Domain.Counters() // before mu is taken
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	stats := w.stats
+	stats.Frames = frames
+	return stats
+}
+
+// Close ends the world: what was sent is delivered first, for as long as the others answer; waits
+// fail with ErrClosed. The error names the processes that have not confirmed what was sent to them.
+// Close it before its endpoint.
+func (w *World) Close() error {
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		return nil
+	}
+	w.closed = true
+	w.layer.Closing()
+	for w.active != nil {
+		w.complete(w.active, ErrClosed)
+	}
+	w.wakeProbes()
+	for _, p := range w.all { // others wait for what is queued
+		for p.busy {
+			w.idle.Wait()
+		}
+	}
+	w.mu.Unlock()
+	w.end()
+	err := errors.Join(w.barriers.Close(), w.layer.Close())
+	w.running.Wait()
+	return err
+}
+
+// closeLayer ends a world that could not be opened. The caller holds mu, which records wait for.
+func (w *World) closeLayer() error {
+	w.closed = true
+	w.mu.Unlock()
+	defer w.mu.Lock()
+	return w.layer.Close()
+}
+
+// receive takes a record: a memfifo.Handler's function, in the goroutine that polls.
+func (w *World) receive(from memfifo.Sender, rec []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	rank, known := w.ranks[from.Node()]
+	r := &w.incoming
+	data, err := wire.Parse(r, rec)
+	if err == nil && known {
+		w.out, err = w.engine.Handle(rank, r, data, w.out[:0])
+	}
+	switch {
+	case errors.Is(err, wire.ErrVersion):
+		w.stats.Version++
+		return
+	case err != nil || !known:
+		w.stats.Malformed++
+		return
+	}
+	w.act()
+	for _, p := range w.touched {
+		w.answer(p, from)
+	}
+	w.touched = w.touched[:0]
+}
+
+// down fails what is under way with a process: a memfifo.Handler's function.
+func (w *World) down(err *memfifo.PeerDownError) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fail(err.Node, err)
+}
+
+// fail ends what is under way with a process. The caller holds mu.
+func (w *World) fail(node mcd.NodeID, err error) {
+	rank, known := w.ranks[node]
+	if !known || w.all[rank].err != nil {
+		return
+	}
+	p := w.all[rank]
+	p.err = &ProcessError{Rank: int(rank), Err: err}
+	for k, it := range p.queue {
+		if r := it.request; r != nil && it.record.Kind != matching.Offer {
+			w.complete(r, p.err)
+		}
+		if k > 0 || !p.busy { // else somebody carries it out
+			w.drop(it)
+		}
+	}
+	if p.queue = p.queue[:min(1, len(p.queue))]; !p.busy {
+		p.queue = nil
+	}
+	w.wakeProbes()
+	w.out = w.engine.Down(rank, w.out[:0])
+	w.act()
+	for _, p := range w.touched {
+		w.begin(p)
+	}
+	w.touched = w.touched[:0]
+}
