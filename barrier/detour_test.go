@@ -100,6 +100,45 @@ func TestDetours_AtMostEight(t *testing.T) {
 	}
 }
 
+// A member is asked by other paths not more often than 40 times in a peer timeout, though the timers of
+// another group fire eight times as often.
+func TestDetours_Pause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var asked []time.Time
+		c := &cluster{cfg: barrier.Config{Detours: []transport.OptionalTag{vid(9)}}}
+		c.start(t, 3, mcdtest.Config{
+			Endpoint: mcd.Config{Spin: -1},
+			Wrap: func(_ mcd.NodeID, _ int, l transport.Link) transport.Link {
+				return &filter{l, func(f *transport.Frame) bool {
+					mu.Lock()
+					defer mu.Unlock()
+					if f.OptionalTag == vid(9) {
+						asked = append(asked, time.Now())
+					}
+					return false
+				}}
+			},
+		})
+		_ = c.eps[1].Close()
+		busy := barrier.GroupConfig{Members: barrier.MaskOf(0, 2), PeerTimeout: 60 * time.Millisecond}
+		arrive(t, group(t, c.services[0], busy), barrier.Options{})
+		group(t, c.services[2], busy) // it lives, and does not arrive
+		silent := barrier.GroupConfig{Members: barrier.MaskOf(0, 1), PeerTimeout: time.Second}
+		downOf(t, group(t, c.services[0], silent).Barrier(limit(t)))
+		mu.Lock()
+		defer mu.Unlock()
+		if len(asked) < 15 {
+			t.Errorf("asked %d times in half a second, want nearly 20", len(asked))
+		}
+		for k := 1; k < len(asked); k++ {
+			if pause := asked[k].Sub(asked[k-1]); pause < time.Second/40 {
+				t.Fatalf("asked again after %v", pause)
+			}
+		}
+	})
+}
+
 // A member that answers by another path than its route counts as alive for a while. One that is asked by
 // its route does not, nor one that asks, and no answer counts for another member.
 func TestDetours_Excuses(t *testing.T) {

@@ -125,6 +125,56 @@ func TestOffload_WithoutRoom(t *testing.T) {
 	})
 }
 
+// The Center polls a goodbye and the last arrival at once: the unit has counted the arrival before the
+// goodbye is handled. The barrier is completed, whether the Center waits or computes.
+func TestOffload_LeavesBeforeTheLastArrival(t *testing.T) {
+	for _, waits := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c, u := openOffload(t, 3, fault.Config{}, 0, nil)
+			all := c.groups(t, offloadConfig(t))
+			rounds(t, all, 2, barrier.Options{}, time.Millisecond)
+			ticket := arrive(t, all[0], barrier.Options{})
+			arrive(t, all[2], barrier.Options{})
+			done := make(chan error, 1)
+			if waits {
+				go func() { done <- ticket.Wait(limit(t)) }()
+			}
+			polls := make(chan struct{}) // the Center's link is polled again
+			stop, err := c.eps[0].OpenPort(1, mcd.PortOptions{Receive: func([]mcd.Message, bool) { <-polls }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := c.eps[1].OpenPort(1, mcd.PortOptions{})
+			if err == nil {
+				err = p.Send(limit(t), stop.Addr(), nil)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			closing := make(chan error)
+			go func() { closing <- all[2].Close() }()
+			synctest.Wait()
+			arrive(t, all[1], barrier.Options{})
+			synctest.Wait()
+			close(polls)
+			if !waits {
+				synctest.Wait()
+				done <- ticket.Wait(limit(t))
+			}
+			if err := errors.Join(<-done, <-closing); err != nil {
+				t.Errorf("waits %v: %v", waits, err)
+			}
+			if n := slots(u); n != 0 {
+				t.Errorf("%d slots are taken", n)
+			}
+			if s := all[0].Stats(); s.Nacks != 0 {
+				t.Errorf("%d messages were asked for", s.Nacks)
+			}
+		})
+	}
+}
+
 // Where releases get a tag, the Center's process goes on, and where they lose it the unit does.
 func TestOffload_FollowsRoutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
