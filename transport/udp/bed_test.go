@@ -76,3 +76,45 @@ func TestOpenInterface_IPv6(t *testing.T) {
 		t.Errorf("%q came", got[0])
 	}
 }
+
+// A link of every address of its host has the Ethernet address of the station among the known ones
+// that it is, or else that of the host's first address; one of a port of the kernel's choice that of
+// the port it got.
+func TestOpen_OwnAddress(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	own, other := testbed.IP(0, 0).String()+":7401", testbed.IP(1, 0).String()+":7401"
+	for _, c := range []struct {
+		name     string
+		listen   string
+		stations []udp.Station
+		want     transport.MAC
+	}{
+		{"its only address", "0.0.0.0:7401", nil, udp.StationMAC(own)},
+		{"a station that it is", "0.0.0.0:7401", []udp.Station{{Addr: other}, {Addr: own, MAC: mac(9)}}, mac(9)},
+		{"one without an address of its own", "0.0.0.0:7401", []udp.Station{{Addr: own}}, udp.StationMAC(own)},
+		{"one of another port", "0.0.0.0:7402", []udp.Station{{Addr: own, MAC: mac(9)}}, udp.StationMAC(testbed.IP(0, 0).String() + ":7402")},
+		{"one address", own, nil, udp.StationMAC(own)},
+	} {
+		l, err := testbed.In(bed.Node(0), func() (*udp.Link, error) {
+			return udp.Open(c.listen, udp.Config{Stations: c.stations})
+		})
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		public, err := testbed.In(bed.Node(0), func() (string, error) { return l.PublicAddr(), nil })
+		if l.MAC() != c.want || public != "" || err != nil || l.Name() != "udp "+c.listen {
+			t.Errorf("%s: %v, public %q (%v), %s; want %v, none", c.name, l.MAC(), public, err, l.Name(), c.want)
+		}
+		_ = l.Close()
+	}
+	l, err := testbed.In(bed.Node(0), func() (*udp.Link, error) {
+		return udp.Open(testbed.IP(0, 0).String()+":0", udp.Config{Seeds: []string{other}})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if l.MAC() != udp.StationMAC(l.Addr().String()) {
+		t.Errorf("%v at %v", l.MAC(), l.Addr())
+	}
+}
