@@ -1,0 +1,35 @@
+package offload
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// What the system says becomes the error that a program can ask for, with what was tried.
+func TestExplain(t *testing.T) {
+	other := errors.New("other")
+	for _, c := range []struct {
+		err, want error
+	}{
+		{unix.EBUSY, ErrOccupied}, {unix.EEXIST, ErrOccupied},
+		{unix.EPERM, transport.ErrPermission}, {unix.EACCES, transport.ErrPermission},
+		{unix.ENOSYS, transport.ErrNotSupported}, {ebpf.ErrNotSupported, transport.ErrNotSupported},
+		{other, other},
+	} {
+		got := explain("attach", fmt.Errorf("by the kernel: %w", c.err))
+		if !errors.Is(got, c.want) || got.Error()[:8] != "attach: " {
+			t.Errorf("%v: %v, want %v", c.err, got, c.want)
+		}
+		for _, not := range []error{ErrOccupied, transport.ErrPermission, transport.ErrNotSupported} {
+			if not != c.want && errors.Is(got, not) {
+				t.Errorf("%v: %v is %v, too", c.err, got, not)
+			}
+		}
+	}
+}
