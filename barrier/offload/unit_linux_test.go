@@ -1,12 +1,15 @@
 package offload_test
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -26,7 +29,9 @@ const envHold = "RAWLANE_TEST_OFFLOAD_HOLD" // set in a process that holds a uni
 func TestMain(m *testing.M) {
 	if os.Getenv(envHold) != "" {
 		_, err := offload.Open(testbed.Interface(0))
-		fmt.Println(err)
+		if fmt.Println(err); err != nil {
+			os.Exit(1)
+		}
 		select {}
 	}
 	os.Exit(testbed.Main(m))
@@ -278,4 +283,34 @@ func TestUnit_EndsWithItsProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = u.Close()
+}
+
+// Who has no right to load the program hears which ones it takes.
+func TestUnit_WithoutRights(t *testing.T) {
+	needUnits(t)
+	testbed.NeedNobody(t)
+	bed := testbed.ForTest(t, testbed.Config{})
+	dir := t.TempDir()
+	copied := filepath.Join(dir, "offload") // where any user may run it
+	b, err := os.ReadFile("/proc/self/exe")
+	err = errors.Join(err, os.WriteFile(copied, b, 0o755), os.Chmod(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(copied)
+	cmd.Dir, cmd.Env, cmd.SysProcAttr = "/", append(os.Environ(), envHold+"=1"), testbed.AsNobody()
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = bed.Node(0).Start(cmd)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, _ := bufio.NewReader(out).ReadString('\n') // "" if it says nothing
+	if err := cmd.Wait(); err == nil {
+		t.Error("it opened a unit")
+	}
+	if !strings.HasPrefix(line, "offload eth0: load the XDP program: ") || !strings.Contains(line, "needs CAP_BPF and CAP_NET_ADMIN") {
+		t.Errorf("it says %q", line)
+	}
 }
