@@ -26,9 +26,9 @@ func TestExplain(t *testing.T) {
 		if !errors.Is(got, c.want) || got.Error()[:8] != "attach: " {
 			t.Errorf("%v: %v, want %v", c.err, got, c.want)
 		}
-		for _, not := range []error{ErrOccupied, transport.ErrPermission, transport.ErrNotSupported} {
-			if not != c.want && errors.Is(got, not) {
-				t.Errorf("%v: %v is %v, too", c.err, got, not)
+		for _, class := range []error{ErrOccupied, transport.ErrPermission, transport.ErrNotSupported} {
+			if errors.Is(got, class) != errors.Is(c.want, class) {
+				t.Errorf("%v: %v is %v: %v", c.err, got, class, errors.Is(got, class))
 			}
 		}
 	}
