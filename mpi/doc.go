@@ -14,7 +14,8 @@
 // lie before it. What a process keeps for another one is bounded; a send beyond that waits.
 //
 // If a process dies, what is under way with it fails with a *ProcessError that names it; a receive
-// from any source goes on.
+// from any source goes on as long as another process of its communicator is there. A process that
+// begins anew is not taken for its former self.
 //
 // # How a message goes
 //

@@ -180,6 +180,7 @@ func (c *Comm) receive(r *Request, context uint32, from matching.Rank, tag int32
 	}
 	w.out = w.engine.Post(&r.receive, w.out[:0])
 	w.act()
+	w.failIfDeserted(r)
 	w.run()
 	for _, p := range expect {
 		w.expect(p)

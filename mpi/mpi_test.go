@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"net"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -238,25 +240,143 @@ func TestSend_WithoutCredit(t *testing.T) {
 	})
 }
 
-// A process that leaves is named by all that waits for it.
+// A process that leaves is named by all that waits for it; who waits for any goes on, until nobody
+// is left.
 func TestDown(t *testing.T) {
 	bubble(t, 3, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		ctx, buf := t.Context(), make([]byte, 100_000)
+		var down *mpi.ProcessError
+		named := func(what string, err error, rank int) {
+			t.Helper()
+			if !errors.As(err, &down) || down.Rank != rank || !errors.Is(err, mpi.ErrProcessFailed) {
+				t.Errorf("%s: %v, want that rank %d has failed", what, err, rank)
+			}
+		}
 		switch c.Rank() {
-		case 1:
-			buf := make([]byte, 1)
-			_, err := mpi.Recv(t.Context(), c, buf, 2, 0)
+		case 0:
+			_, err := mpi.Recv(ctx, c, buf, 2, 0)
 			must(t, err)
-			_, err = mpi.Recv(t.Context(), c, buf, 2, 0)
-			var down *mpi.ProcessError
-			if !errors.As(err, &down) || down.Rank != 2 || !errors.Is(err, mpi.ErrProcessFailed) {
-				t.Errorf("%v", err)
+			any := mpi.Irecv(c, buf, mpi.AnySource, 1)
+			long := mpi.Isend(c, buf, 2, 0)
+			_, err = mpi.Recv(ctx, c, make([]byte, 1), 2, 0)
+			named("a receive", err, 2)
+			_, err = long.Wait(ctx)
+			named("a send that waits", err, 2)
+			named("a send", mpi.Send(ctx, c, buf, 2, 0), 2)
+			_, err = c.Probe(ctx, 2, mpi.AnyTag)
+			named("a probe", err, 2)
+			must(t, mpi.Send(ctx, c, buf[:1], 1, 0))
+			s, err := any.Wait(ctx)
+			must(t, err)
+			if s.Source != 1 {
+				t.Errorf("%+v", s)
 			}
-			if err := mpi.Send(t.Context(), c, buf, 2, 0); !errors.As(err, &down) || down.Rank != 2 {
-				t.Errorf("%v", err)
-			}
+			_, err = mpi.Recv(ctx, c, buf, mpi.AnySource, mpi.AnyTag)
+			named("a receive from any", err, 1)
+			_, err = mpi.Recv(ctx, c, buf, mpi.AnySource, mpi.AnyTag)
+			named("a receive from any, later", err, 1)
+			_, err = c.Probe(ctx, mpi.AnySource, mpi.AnyTag)
+			named("a probe of any", err, 1)
+		case 1:
+			_, err := mpi.Recv(ctx, c, buf, 0, 0)
+			must(t, err)
+			must(t, mpi.Send(ctx, c, buf[:1], 0, 1))
+			time.Sleep(time.Second)
+			must(t, c.World().Close())
 		case 2:
-			must(t, mpi.Send(t.Context(), c, []byte{1}, 1, 0))
+			must(t, mpi.Send(ctx, c, buf[:1], 0, 0))
+			time.Sleep(time.Second)
 			must(t, c.World().Close())
 		}
+	})
+}
+
+// Close ends all waits, and may be called again.
+func TestClose(t *testing.T) {
+	bubble(t, 2, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		if c.Rank() == 1 {
+			time.Sleep(2 * time.Second)
+			return
+		}
+		var waits sync.WaitGroup
+		buf := make([]byte, 100_000)
+		for what, wait := range map[string]func() error{
+			"send":    func() error { return mpi.Send(t.Context(), c, buf, 1, 0) },
+			"receive": func() error { return second(mpi.Recv(t.Context(), c, make([]byte, 9), 1, 0)) },
+			"any":     func() error { return second(mpi.Recv(t.Context(), c, make([]byte, 9), mpi.AnySource, 0)) },
+			"probe":   func() error { return second(c.Probe(t.Context(), 1, 0)) },
+			"one of":  func() error { return mpi.WaitAll(t.Context(), mpi.Irecv(c, make([]byte, 9), 1, 0)) },
+		} {
+			waits.Go(func() {
+				if err := wait(); !errors.Is(err, mpi.ErrClosed) || !errors.Is(err, net.ErrClosed) {
+					t.Errorf("%s: %v", what, err)
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		must(t, c.World().Close())
+		waits.Wait()
+		must(t, c.World().Close())
+		if err := mpi.Send(t.Context(), c, buf, 1, 0); !errors.Is(err, mpi.ErrClosed) {
+			t.Errorf("%v", err)
+		}
+		if _, _, err := c.Iprobe(1, 0); !errors.Is(err, mpi.ErrClosed) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// What is wrong with a configuration is told, and a port is one world's.
+func TestOpen(t *testing.T) {
+	eps := mcdtest.Open(t, 2, mcdtest.Config{})
+	for _, cfg := range []mpi.Config{
+		{EagerLimit: -1}, {EagerLimit: mpi.MaxEagerLimit + 1}, {OfferFrom: -1},
+		{Nodes: []mcd.NodeID{1}}, {Nodes: []mcd.NodeID{0, 1, 0}},
+	} {
+		if w, err := mpi.Open(eps[0], cfg); err == nil || !strings.HasPrefix(err.Error(), "mpi: Config.") {
+			t.Errorf("%+v: %v, %v", cfg, w, err)
+		}
+	}
+	w, err := mpi.Open(eps[0], mpi.Config{Nodes: []mcd.NodeID{1, 0}})
+	must(t, err)
+	if c := w.Comm(); c.Rank() != 1 || c.Size() != 2 || c.World() != w {
+		t.Errorf("rank %d of %d", c.Rank(), c.Size())
+	}
+	for _, port := range []mcd.PortID{mpi.DefaultPort - 1, mpi.DefaultPort, mpi.DefaultPort + 1} { // barriers have the next one
+		if _, err := mpi.Open(eps[0], mpi.Config{Port: port}); !errors.Is(err, mcd.ErrPortBusy) {
+			t.Errorf("port %d: %v", port, err)
+		}
+	}
+	must(t, w.Close())
+	again, err := mpi.Open(eps[0], mpi.Config{})
+	must(t, err)
+	must(t, again.Close())
+}
+
+// A process that begins anew is not taken for its former self: its messages are dropped, and counted.
+func TestRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+		stays, err := mpi.Open(eps[0], mpi.Config{})
+		must(t, err)
+		dies, err := mpi.Open(eps[1], mpi.Config{})
+		must(t, err)
+		must(t, mpi.Send(t.Context(), dies.Comm(), []byte{1}, 0, 0))
+		buf := make([]byte, 1)
+		_, err = mpi.Recv(t.Context(), stays.Comm(), buf, 1, 0)
+		must(t, err)
+		must(t, dies.Close())
+		again, err := mpi.Open(eps[1], mpi.Config{})
+		must(t, err)
+		must(t, mpi.Send(t.Context(), again.Comm(), []byte{2}, 0, 0))
+		time.Sleep(time.Second)
+		if _, found, err := stays.Comm().Iprobe(1, 0); found || !errors.Is(err, mpi.ErrProcessFailed) {
+			t.Errorf("found %v, %v", found, err)
+		}
+		if n := stays.Counters().Stale; n != 1 {
+			t.Errorf("%d records are stale, want 1", n)
+		}
+		must(t, again.Close())
+		must(t, stays.Close())
 	})
 }

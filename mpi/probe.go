@@ -27,7 +27,7 @@ func (c *Comm) Iprobe(from, tag int) (s Status, found bool, err error) {
 	defer w.mu.Unlock()
 	m := w.engine.Probe(&q)
 	if m == nil {
-		return Status{}, false, w.noMessage(&q)
+		return Status{}, false, c.noMessage(&q)
 	}
 	return c.statusOf(m), true, nil
 }
@@ -100,15 +100,15 @@ func (c *Comm) statusOf(m *matching.Message) Status {
 	return Status{Source: c.rankOf(m.Source), Tag: int(m.Tag), size: m.Size}
 }
 
-// noMessage says why a message that is not there cannot come. The caller holds mu.
-func (w *World) noMessage(q *matching.Pattern) error {
+// noMessage says why a message that is not there cannot come. The caller holds World.mu.
+func (c *Comm) noMessage(q *matching.Pattern) error {
 	switch {
-	case w.closed:
+	case c.w.closed:
 		return ErrClosed
 	case q.Source >= 0:
-		return w.all[q.Source].err
+		return c.w.all[q.Source].err
 	}
-	return nil
+	return c.deserted()
 }
 
 // await waits until look finds a message.
@@ -138,7 +138,7 @@ func (c *Comm) await(
 		if m := look(w.engine, &p.pattern); m != nil {
 			return &Message{c, c.statusOf(m), m}, nil
 		}
-		if err := w.noMessage(&p.pattern); err != nil {
+		if err := c.noMessage(&p.pattern); err != nil {
 			return nil, err
 		}
 		w.mu.Unlock()

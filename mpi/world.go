@@ -106,6 +106,7 @@ type Counters struct {
 	Requested uint64 `json:"requested"` // of these, read by the receiver
 	Kept      uint64 `json:"kept"`      // messages that came before their receive
 	Malformed uint64 `json:"malformed"` // records that make no sense
+	Stale     uint64 `json:"stale"`     // records of processes that are down: of a next life of theirs
 	Version   uint64 `json:"version"`   // records of another version
 
 	Frames memfifo.Counters `json:"frames"`
@@ -219,6 +220,10 @@ func (w *World) receive(from memfifo.Sender, rec []byte) {
 	defer w.mu.Unlock()
 	rank, known := w.ranks[from.Node()]
 	r := &w.incoming
+	if known && w.all[rank].err != nil {
+		w.stats.Stale++
+		return
+	}
 	data, err := wire.Parse(r, rec)
 	if err == nil && known {
 		w.out, err = w.engine.Handle(rank, r, data, w.out[:0])
@@ -267,8 +272,40 @@ func (w *World) fail(node mcd.NodeID, err error) {
 	w.wakeProbes()
 	w.out = w.engine.Down(rank, w.out[:0])
 	w.act()
+	for r := w.active; r != nil; {
+		next := r.next
+		w.failIfDeserted(r)
+		r = next
+	}
 	for _, p := range w.touched {
 		w.begin(p)
 	}
 	w.touched = w.touched[:0]
+}
+
+// deserted returns an error if all other processes of a communicator are down, which it names. The
+// caller holds World.mu.
+func (c *Comm) deserted() error {
+	var errs []error
+	for _, rank := range c.members {
+		if p := c.w.all[rank]; p != c.w.me {
+			if p.err == nil {
+				return nil
+			}
+			errs = append(errs, p.err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// failIfDeserted ends a receive from any source that nobody is left to send to. The caller holds mu.
+func (w *World) failIfDeserted(r *Request) {
+	if r.receive.Owner != r || r.receive.Source != matching.AnySource || !r.active {
+		return
+	}
+	if err := r.comm.deserted(); err != nil {
+		w.complete(r, err)
+		w.out = w.engine.Cancel(&r.receive, w.out[:0])
+		w.act()
+	}
 }
