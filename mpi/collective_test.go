@@ -3,6 +3,7 @@ package mpi_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,10 +11,14 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// everySize runs a program in 1 to 9 processes, with few and with many elements.
+// everySize runs a program in 1 to 9 processes, with few and with many elements; with -short in
+// some of these numbers.
 func everySize(t *testing.T, program func(t *testing.T, c *mpi.Comm, count int)) {
 	t.Helper()
 	for n := 1; n <= 9; n++ {
+		if testing.Short() && n > 3 && n != 6 {
+			continue
+		}
 		bubble(t, n, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
 			for _, count := range []int{1, 3, 5000} {
 				program(t, c, count)
@@ -218,6 +223,73 @@ func TestUnequalParts(t *testing.T) {
 		result := room(mine)
 		must(t, mpi.Alltoallv(ctx, c, data, result))
 		check("alltoallv", result, mine)
+	})
+}
+
+// Operations that were begun go on while others are begun, and end in any order.
+func TestNonBlocking(t *testing.T) {
+	everySize(t, func(t *testing.T, c *mpi.Comm, count int) {
+		n := c.Size()
+		mine := sequence(c.Rank()*count, count)
+		sum, scanned, least := make([]int, count), make([]int, count), make([]int, count)
+		all, gathered, swapped := make([]int, n*count), make([]int, n*count), make([]int, n*count)
+		part, word := make([]int, count), []int{0}
+		if c.Rank() == n-1 {
+			word[0] = 42
+		}
+		requests := []*mpi.Request{
+			mpi.Iallreduce(c, mine, sum, mpi.Sum), c.Ibarrier(), mpi.Ibcast(c, word, n-1),
+			mpi.Iscan(c, mine, scanned, mpi.Max), mpi.Iallgather(c, mine, all), mpi.Igather(c, mine, gathered, 0),
+			mpi.Ireduce(c, mine, least, mpi.Min, 0), mpi.Iscatter(c, sequence(0, n*count), part, 0),
+			mpi.Ialltoall(c, sequence(0, n*count), swapped), c.Ibarrier(),
+		}
+		slices.Reverse(requests)
+		must(t, mpi.WaitAll(t.Context(), requests...))
+		if want := count*n*(n-1)/2 + n*(count-1); sum[count-1] != want || word[0] != 42 || scanned[0] != c.Rank()*count {
+			t.Errorf("%d, want %d; %d, %d", sum[count-1], want, word[0], scanned[0])
+		}
+		whole := sequence(0, n*count)
+		if !slices.Equal(all, whole) || !slices.Equal(part, mine) || swapped[(n-1)*count] != c.Rank()*count ||
+			c.Rank() == 0 && (!slices.Equal(gathered, whole) || !slices.Equal(least, mine)) {
+			t.Errorf("rank %d of %d", c.Rank(), n)
+		}
+		if err := mpi.WaitAll(t.Context(), mpi.Ibcast(c, word, n)); !errors.Is(err, mpi.ErrRank) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// Lengths that do not fit are refused, before anything is sent.
+func TestCollectives_Misuse(t *testing.T) {
+	bubble(t, 1, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		ctx, one, two := t.Context(), []int{1}, []int{1, 2}
+		for what, err := range map[string]error{
+			"gather":         mpi.Gather(ctx, c, one, two, 0),
+			"gatherv":        mpi.Gatherv(ctx, c, one, [][]int{one, two}, 0),
+			"gatherv's part": mpi.Gatherv(ctx, c, one, [][]int{two}, 0),
+			"scatter":        mpi.Scatter(ctx, c, two, one, 0),
+			"scatterv":       mpi.Scatterv(ctx, c, [][]int{one, one}, one, 0),
+			"allgather":      mpi.Allgather(ctx, c, one, two),
+			"allgatherv":     mpi.Allgatherv(ctx, c, one, [][]int{one, one}),
+			"alltoall":       mpi.Alltoall(ctx, c, one, two),
+			"alltoallv":      mpi.Alltoallv(ctx, c, [][]int{one}, [][]int{one, one}),
+			"alltoallv, too": mpi.Alltoallv(ctx, c, [][]int{one, one}, [][]int{one}),
+			"reduce":         mpi.Reduce(ctx, c, one, two, mpi.Sum, 0),
+			"allreduce":      mpi.Allreduce(ctx, c, one, two, mpi.Sum),
+			"scan":           mpi.Scan(ctx, c, one, two, mpi.Sum),
+			"exscan":         mpi.Exscan(ctx, c, one, two, mpi.Sum),
+			"reduce-scatter": mpi.ReduceScatter(ctx, c, one, two, one, mpi.Sum),
+			"its counts":     mpi.ReduceScatter(ctx, c, one, one, two, mpi.Sum),
+			"its count":      mpi.ReduceScatter(ctx, c, one, one, []int{-1}, mpi.Sum),
+			"its data":       mpi.ReduceScatter(ctx, c, two, one, one, mpi.Sum),
+		} {
+			if err == nil || !strings.Contains(err.Error(), "want") && !strings.Contains(err.Error(), "left") {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if err := mpi.Bcast(ctx, c, one, 1); !errors.Is(err, mpi.ErrRank) || !strings.HasPrefix(err.Error(), "bcast: root: ") {
+			t.Errorf("%v", err)
+		}
 	})
 }
 

@@ -28,7 +28,11 @@ func TestModel(t *testing.T) {
 	if first == 0 {
 		first = rand.Uint64()
 	}
-	for k := range uint64(*modelRuns) {
+	runs := uint64(*modelRuns)
+	if testing.Short() { // as with the race detector
+		runs = (runs + 3) / 4
+	}
+	for k := range runs {
 		runModel(t, first+k)
 		if t.Failed() {
 			t.Fatalf("seed %d\nrepeat: go test ./mpi -run '^TestModel$' -model.runs 1 -model.seed %[1]d", first+k)

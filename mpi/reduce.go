@@ -3,6 +3,8 @@ package mpi
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"slices"
 )
 
 // Op combines elements: into[k] becomes the combination of into[k] and with[k]. It has to be
@@ -47,73 +49,91 @@ func Max[T interface {
 // Reduce combines the data of all processes into result at root; elsewhere result does not matter.
 // It is MPI_Reduce.
 func Reduce[T Element](ctx context.Context, c *Comm, data, result []T, op Op[T], root int) error {
-	o := c.collective(ctx, "reduce")
+	return c.do(ctx, "reduce", func(o collective) error { return reduce(o, data, result, op, root) })
+}
+
+// Ireduce begins a Reduce: MPI_Ireduce.
+func Ireduce[T Element](c *Comm, data, result []T, op Op[T], root int) *Request {
+	return c.beginDo("reduce", func(o collective) error { return reduce(o, data, result, op, root) })
+}
+
+// reduce combines by a binomial tree to rank 0, in which each has the ranks from its own on; then
+// rank 0 sends to root.
+func reduce[T Element](o collective, data, result []T, op Op[T], root int) error {
 	if err := o.checkRoot(root); err != nil {
 		return err
 	}
-	if c.rank == root && len(result) != len(data) {
-		return o.errCount("result", len(result), len(data))
+	if o.rank == root {
+		if err := checkCount("result", len(result), len(data)); err != nil {
+			return err
+		}
 	}
-	mine := append([]T(nil), data...)
-	other := make([]T, len(data))
-	// A binomial tree to rank 0, in which each has the ranks from its own on; then to root.
-	for bit := 1; bit < c.Size(); bit *= 2 {
-		if c.rank&bit != 0 {
-			if err := o.send(c.rank-bit, bytesOf(mine)); err != nil {
-				return o.error(err)
+	mine, other := slices.Clone(data), make([]T, len(data))
+	for bit := 1; bit < o.Size(); bit *= 2 {
+		if o.rank&bit != 0 {
+			if err := o.send(o.rank-bit, bytesOf(mine)); err != nil {
+				return err
 			}
 			break
 		}
-		if c.rank+bit < c.Size() {
-			if err := o.recv(c.rank+bit, bytesOf(other)); err != nil {
-				return o.error(err)
+		if o.rank+bit < o.Size() {
+			if err := o.recv(o.rank+bit, bytesOf(other)); err != nil {
+				return err
 			}
 			op(mine, other)
 		}
 	}
-	var err error
 	switch {
-	case root == 0 && c.rank == 0:
+	case root == 0 && o.rank == 0:
 		copy(result, mine)
-	case c.rank == 0:
-		err = o.send(root, bytesOf(mine))
-	case c.rank == root:
-		err = o.recv(0, bytesOf(result))
+	case o.rank == 0:
+		return o.send(root, bytesOf(mine))
+	case o.rank == root:
+		return o.recv(0, bytesOf(result))
 	}
-	return o.error(err)
+	return nil
 }
 
 // Allreduce combines the data of all processes into result, everywhere: MPI_Allreduce. data and
 // result may be the same.
-//
-// Source: recursive doubling; R. Thakur, R. Rabenseifner, W. Gropp, Optimization of Collective
-// Communication Operations in MPICH, IJHPCA 19 (2005), §4.5.
 func Allreduce[T Element](ctx context.Context, c *Comm, data, result []T, op Op[T]) error {
-	o := c.collective(ctx, "allreduce")
-	if len(result) != len(data) {
-		return o.errCount("result", len(result), len(data))
+	return c.do(ctx, "allreduce", func(o collective) error { return allreduce(o, data, result, op) })
+}
+
+// Iallreduce begins an Allreduce: MPI_Iallreduce.
+func Iallreduce[T Element](c *Comm, data, result []T, op Op[T]) *Request {
+	return c.beginDo("allreduce", func(o collective) error { return allreduce(o, data, result, op) })
+}
+
+// allreduce is recursive doubling: in each step partners exchange what they have, of twice as many
+// ranks as before. So that a power of two takes part, the first ranks fold in pairs.
+//
+// Source: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of Collective Communication Operations
+// in MPICH, IJHPCA 19 (2005), §4.5.
+func allreduce[T Element](o collective, data, result []T, op Op[T]) error {
+	if err := checkCount("result", len(result), len(data)); err != nil {
+		return err
 	}
-	mine, other := append([]T(nil), data...), make([]T, len(data))
+	mine, other := slices.Clone(data), make([]T, len(data))
 	power := 1 // the largest power of two that is not above the size
-	for ; 2*power <= c.Size(); power *= 2 {
+	for ; 2*power <= o.Size(); power *= 2 {
 	}
-	// The first 2·extra ranks fold in pairs, so that a power of two is left.
-	extra := c.Size() - power
-	at := c.rank - extra
-	if c.rank < 2*extra {
-		if c.rank%2 == 0 {
-			err := o.send(c.rank+1, bytesOf(mine))
-			if err == nil {
-				err = o.recv(c.rank+1, bytesOf(result))
-			}
-			return o.error(err)
+	extra := o.Size() - power
+	folded := o.rank < 2*extra
+	at := o.rank - extra
+	switch {
+	case folded && o.rank%2 == 0:
+		if err := o.send(o.rank+1, bytesOf(mine)); err != nil {
+			return err
 		}
-		if err := o.recv(c.rank-1, bytesOf(other)); err != nil {
-			return o.error(err)
+		return o.recv(o.rank+1, bytesOf(result))
+	case folded:
+		if err := o.recv(o.rank-1, bytesOf(other)); err != nil {
+			return err
 		}
 		op(other, mine)
 		mine, other = other, mine
-		at = c.rank / 2
+		at = o.rank / 2
 	}
 	for bit := 1; bit < power; bit *= 2 {
 		partner := at ^ bit
@@ -122,7 +142,7 @@ func Allreduce[T Element](ctx context.Context, c *Comm, data, result []T, op Op[
 			rank = 2*partner + 1
 		}
 		if err := o.exchange(rank, bytesOf(mine), rank, bytesOf(other)); err != nil {
-			return o.error(err)
+			return err
 		}
 		if partner < at {
 			op(other, mine)
@@ -132,32 +152,40 @@ func Allreduce[T Element](ctx context.Context, c *Comm, data, result []T, op Op[
 		}
 	}
 	copy(result, mine)
-	if c.rank < 2*extra {
-		return o.error(o.send(c.rank-1, bytesOf(mine)))
+	if folded {
+		return o.send(o.rank-1, bytesOf(mine))
 	}
 	return nil
 }
 
-// Scan combines the data of the processes up to this one: MPI_Scan. Source: recursive doubling.
+// Scan combines the data of the processes up to this one: MPI_Scan.
 func Scan[T Element](ctx context.Context, c *Comm, data, result []T, op Op[T]) error {
-	o := c.collective(ctx, "scan")
-	if len(result) != len(data) {
-		return o.errCount("result", len(result), len(data))
+	return c.do(ctx, "scan", func(o collective) error { return scan(o, data, result, op) })
+}
+
+// Iscan begins a Scan: MPI_Iscan.
+func Iscan[T Element](c *Comm, data, result []T, op Op[T]) *Request {
+	return c.beginDo("scan", func(o collective) error { return scan(o, data, result, op) })
+}
+
+// scan is recursive doubling: before step bit, mine is of the last bit ranks up to this one.
+func scan[T Element](o collective, data, result []T, op Op[T]) error {
+	if err := checkCount("result", len(result), len(data)); err != nil {
+		return err
 	}
-	mine, other := append([]T(nil), data...), make([]T, len(data)) // mine: of ranks rank-bit+1 to rank
-	for bit := 1; bit < c.Size(); bit *= 2 {
+	mine, other := slices.Clone(data), make([]T, len(data))
+	for bit := 1; bit < o.Size(); bit *= 2 {
 		var requests []*Request
-		if c.rank >= bit {
-			requests = append(requests, o.irecv(c.rank-bit, bytesOf(other)))
+		if o.rank >= bit {
+			requests = append(requests, o.irecv(o.rank-bit, bytesOf(other)))
 		}
-		sent := append([]T(nil), mine...)
-		if c.rank+bit < c.Size() {
-			requests = append(requests, o.isend(c.rank+bit, bytesOf(sent)))
+		if o.rank+bit < o.Size() {
+			requests = append(requests, o.isend(o.rank+bit, bytesOf(mine)))
 		}
 		if err := o.wait(requests...); err != nil {
-			return o.error(err)
+			return err
 		}
-		if c.rank >= bit {
+		if o.rank >= bit {
 			op(other, mine)
 			mine, other = other, mine
 		}
@@ -169,50 +197,55 @@ func Scan[T Element](ctx context.Context, c *Comm, data, result []T, op Op[T]) e
 // Exscan combines the data of the processes before this one; at rank 0 result is left as it is. It
 // is MPI_Exscan.
 func Exscan[T Element](ctx context.Context, c *Comm, data, result []T, op Op[T]) error {
-	if len(result) != len(data) {
-		return c.collective(ctx, "exscan").errCount("result", len(result), len(data))
-	}
-	upTo := make([]T, len(data))
-	if err := Scan(ctx, c, data, upTo, op); err != nil {
-		return err
-	}
-	o := c.collective(ctx, "exscan")
-	var requests []*Request
-	if c.rank > 0 {
-		requests = append(requests, o.irecv(c.rank-1, bytesOf(result)))
-	}
-	if c.rank+1 < c.Size() {
-		requests = append(requests, o.isend(c.rank+1, bytesOf(upTo)))
-	}
-	return o.error(o.wait(requests...))
+	return c.do(ctx, "exscan", func(o collective) error {
+		upTo := make([]T, len(result))
+		if err := scan(o, data, upTo, op); err != nil {
+			return err
+		}
+		var requests []*Request
+		if o.rank > 0 {
+			requests = append(requests, o.irecv(o.rank-1, bytesOf(result)))
+		}
+		if o.rank+1 < o.Size() {
+			requests = append(requests, o.isend(o.rank+1, bytesOf(upTo)))
+		}
+		return o.wait(requests...)
+	})
 }
 
 // ReduceScatter combines the data of all processes, and gives rank k its part of the result: that
-// of parts[k] elements, behind those of the ranks before it. It is MPI_Reduce_scatter.
-func ReduceScatter[T Element](ctx context.Context, c *Comm, data, part []T, parts []int, op Op[T]) error {
-	o := c.collective(ctx, "reduce-scatter")
-	if len(parts) != c.Size() {
-		return o.errCount("parts", len(parts), c.Size())
+// of counts[k] elements, behind those of the ranks before it. It is MPI_Reduce_scatter.
+func ReduceScatter[T Element](
+	ctx context.Context, c *Comm, data, part []T, counts []int, op Op[T],
+) error {
+	return c.do(ctx, "reduce-scatter", func(o collective) error {
+		return reduceScatter(o, data, part, counts, op)
+	})
+}
+
+// reduceScatter gives each process what all others have for it, which it combines.
+func reduceScatter[T Element](o collective, data, part []T, counts []int, op Op[T]) error {
+	if err := checkCount("counts", len(counts), o.Size()); err != nil {
+		return err
 	}
-	total := 0
-	of := make([][2]int, len(parts)) // from, to
-	for k, n := range parts {
-		of[k] = [2]int{total, total + max(n, 0)}
-		total += max(n, 0)
+	list, rest := make([][]T, len(counts)), data
+	for k, n := range counts {
+		if n < 0 || n > len(rest) {
+			return fmt.Errorf("counts[%d] is %d, of %d elements that are left", k, n, len(rest))
+		}
+		list[k], rest = rest[:n], rest[n:]
 	}
-	if len(data) != total {
-		return o.errCount("data", len(data), total)
+	if err := checkCount("data", len(data), len(data)-len(rest)); err != nil {
+		return err
 	}
-	if len(part) != parts[c.rank] {
-		return o.errCount("part", len(part), parts[c.rank])
+	if err := checkCount("part", len(part), counts[o.rank]); err != nil {
+		return err
 	}
-	// Each gets what all others have for it, and combines it in the order of ranks.
-	all := make([][]T, c.Size())
+	all := make([][]T, o.Size())
 	for k := range all {
 		all[k] = make([]T, len(part))
 	}
-	err := alltoall(o, func(k int) []T { return data[of[k][0]:of[k][1]] }, func(k int) []T { return all[k] })
-	if err != nil {
+	if err := alltoall(o, listed(list), listed(all)); err != nil {
 		return err
 	}
 	for _, other := range all[1:] {

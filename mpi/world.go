@@ -298,7 +298,8 @@ func (c *Comm) deserted() error {
 	return errors.Join(errs...)
 }
 
-// failIfDeserted ends a receive from any source that nobody is left to send to. The caller holds mu.
+// failIfDeserted ends a receive from any source that nobody is left to send to. The caller holds
+// mu.
 func (w *World) failIfDeserted(r *Request) {
 	if r.receive.Owner != r || r.receive.Source != matching.AnySource || !r.active {
 		return

@@ -1,0 +1,60 @@
+package mpi
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rawlane/rawlane/mpi/internal/matching"
+)
+
+// Dup makes a communicator of the same processes, whose messages do not mix: MPI_Comm_dup.
+func (c *Comm) Dup(ctx context.Context) (*Comm, error) { return c.Split(ctx, 0, c.rank) }
+
+// NoColor is for processes that are in no communicator of a Split: MPI_UNDEFINED.
+const NoColor = -1
+
+// Split makes communicators of the processes that give one color; their ranks are in the order of
+// key, or else of the old ranks. It is MPI_Comm_split. It returns nil for NoColor.
+func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
+	w := c.w
+	w.mu.Lock()
+	next := w.contexts
+	w.mu.Unlock()
+	all := make([]int, 3*c.Size())
+	if err := Allgather(ctx, c, []int{color, key, int(next)}, all); err != nil {
+		return nil, fmt.Errorf("split: %w", err)
+	}
+	context := uint32(0)
+	for k := range c.Size() {
+		context = max(context, uint32(all[3*k+2]))
+	}
+	if context >= maxContexts {
+		return nil, fmt.Errorf("split: %d communicators are all that there may be", maxContexts/2)
+	}
+	w.mu.Lock()
+	w.contexts = max(w.contexts, context+2)
+	w.mu.Unlock()
+	if color == NoColor {
+		return nil, nil
+	}
+	return c.subset(context, color, all), nil
+}
+
+// subset makes the communicator of one color.
+func (c *Comm) subset(context uint32, color int, all []int) *Comm {
+	n := &Comm{w: c.w, context: context}
+	var keys []int
+	for k, rank := range c.members {
+		if all[3*k] != color {
+			continue
+		}
+		at := len(keys)
+		for at > 0 && keys[at-1] > all[3*k+1] {
+			at--
+		}
+		keys = append(keys[:at], append([]int{all[3*k+1]}, keys[at:]...)...)
+		n.members = append(n.members[:at], append([]matching.Rank{rank}, n.members[at:]...)...)
+	}
+	n.rank = n.rankOf(c.members[c.rank])
+	return n
+}
