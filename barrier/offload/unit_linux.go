@@ -3,7 +3,6 @@ package offload
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"slices"
 	"sync"
@@ -72,12 +71,12 @@ func open(ifname string) (*Unit, error) {
 	return &Unit{mac: mac, program: p, open: true}, nil
 }
 
-// attach attaches the program. On a veth the driver's way needs a program at the other end, too.
+// attach attaches the program, in the driver if it can. On a veth that needs a program at the other
+// end, too. What is in the way of both is said of the second.
 func attach(p *program.Program, ifi *net.Interface) error {
 	if driverOf(ifi.Name) != "veth" {
-		err := p.Attach(ifi.Index, true)
-		if err == nil || occupied(err) || errors.Is(err, fs.ErrPermission) {
-			return err
+		if err := p.Attach(ifi.Index, true); err == nil {
+			return nil
 		}
 	}
 	return p.Attach(ifi.Index, false)

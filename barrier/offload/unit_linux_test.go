@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
+
 	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/barrier/offload"
 	"github.com/rawlane/rawlane/barrier/schedule"
@@ -249,6 +251,48 @@ func TestUnit_Occupied(t *testing.T) {
 	_ = u.Close()
 	if _, err := offload.Open("no-such-if"); !errors.Is(err, transport.ErrNoInterface) {
 		t.Errorf("%v, want ErrNoInterface", err)
+	}
+}
+
+// The program runs in the driver where that can run it, and else behind it: so on a veth, whose driver
+// needs a program at the other end, too.
+func TestUnit_InDriverOrBehind(t *testing.T) {
+	needUnits(t)
+	bed := testbed.ForTest(t, testbed.Config{})
+	const inDriver, behind = 1, 2 // XDP_ATTACHED_DRV, XDP_ATTACHED_SKB
+	for _, c := range []struct {
+		name string
+		made netlink.Link // nil: the bed's
+		want uint32
+	}{
+		{testbed.Interface(0), nil, behind},
+		{"br0", &netlink.Bridge{}, behind},
+		{"tap", &netlink.Tuntap{Mode: netlink.TUNTAP_MODE_TAP}, inDriver},
+	} {
+		mode, err := testbed.In(bed.Node(0), func() (mode uint32, err error) {
+			if c.made != nil {
+				c.made.Attrs().Name = c.name
+				if err := netlink.LinkAdd(c.made); err != nil {
+					t.Logf("no %s here: %v", c.name, err) // the kernel lacks it
+					return c.want, nil
+				}
+			}
+			u, err := offload.Open(c.name)
+			if err != nil {
+				return 0, err
+			}
+			if _, err := offload.Open(c.name); !errors.Is(err, offload.ErrOccupied) {
+				t.Errorf("%s: a second one: %v, want ErrOccupied", c.name, err)
+			}
+			l, err := netlink.LinkByName(c.name)
+			if err != nil || l.Attrs().Xdp == nil {
+				return 0, errors.Join(err, u.Close())
+			}
+			return l.Attrs().Xdp.AttachMode, u.Close()
+		})
+		if err != nil || mode != c.want {
+			t.Errorf("%s: attached by %d, %v, want %d", c.name, mode, err, c.want)
+		}
 	}
 }
 
