@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/rawlane/rawlane/mpi/internal/matching"
 )
@@ -116,6 +117,9 @@ func (c *Comm) send(r *Request, context uint32, to matching.Rank, tag int32, syn
 		Synchronous: synchronous, Owner: r,
 	}
 	w.stats.Sent++
+	if len(r.memory) > w.cfg.EagerLimit {
+		w.awaitOffer(&r.send)
+	}
 	w.out = w.engine.Send(&r.send, w.out[:0])
 	w.act()
 	w.run()
@@ -123,6 +127,23 @@ func (c *Comm) send(r *Request, context uint32, to matching.Rank, tag int32, syn
 		w.expect(p)
 	}
 	return r
+}
+
+// A send that would have to be requested waits for an offer that may be under way: that is little
+// beside the time that its bytes take, and less than asking first takes.
+const (
+	offerTime  = 3 * time.Microsecond
+	offerPolls = 100 // in virtual time, and where a poll takes next to none
+)
+
+// awaitOffer polls for an offer. The caller holds mu, which awaitOffer gives back meanwhile.
+func (w *World) awaitOffer(s *matching.Send) {
+	start := time.Now()
+	for k := 0; k < offerPolls && !w.engine.HasOffer(s.To, &s.Envelope) && time.Since(start) < offerTime; k++ {
+		w.mu.Unlock()
+		w.ep.Progress()
+		w.mu.Lock()
+	}
 }
 
 // refuses completes a request that cannot succeed; then it gives mu back.

@@ -13,6 +13,11 @@ type Send struct {
 	Owner any
 }
 
+// HasOffer reports whether a send would be written into a receive that is offered.
+func (e *Engine) HasOffer(to Rank, v *Envelope) bool {
+	return slices.ContainsFunc(e.peers[to].offers, func(o offer) bool { return o.takes(v) })
+}
+
 // offer is a receive of a peer that may be written into.
 type offer struct {
 	id       uint64

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"time"
@@ -46,14 +47,12 @@ func (n *memoryNode) pass(ctx context.Context, r *memoryResult, c *mpi.Comm) err
 	return n.compare("mpi", buf)
 }
 
-// passMany measures messages one way, passingWindow at a time, until the last one is received.
+// passMany measures messages one way, passingWindow at a time, from one buffer and into one, until
+// the last one is received.
 func (n *memoryNode) passMany(ctx context.Context, r *memoryResult, c *mpi.Comm) error {
 	count := n.many()
 	requests := make([]*mpi.Request, passingWindow)
-	bufs := make([][]byte, passingWindow)
-	for k := range bufs {
-		bufs[k] = make([]byte, r.SizeBytes)
-	}
+	buf := bytes.Clone(n.data)
 	start := time.Now()
 	for done := 0; done < count; done += passingWindow {
 		window := requests[:min(passingWindow, count-done)]
@@ -61,7 +60,7 @@ func (n *memoryNode) passMany(ctx context.Context, r *memoryResult, c *mpi.Comm)
 			if c.Rank() == 0 {
 				window[k] = mpi.Isend(c, n.data, 1, 0)
 			} else {
-				window[k] = mpi.Irecv(c, bufs[k], 0, 0)
+				window[k] = mpi.Irecv(c, buf, 0, 0)
 			}
 		}
 		if err := mpi.WaitAll(ctx, window...); err != nil {
