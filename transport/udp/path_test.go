@@ -5,12 +5,14 @@ package udp_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"testing"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
@@ -179,6 +181,39 @@ func TestOpen_MTUOfRoutes(t *testing.T) {
 			before = n // with what the runtime has opened by now
 		} else if n != before {
 			t.Errorf("round %d: %d descriptors are open, before: %d", round, n, before)
+		}
+	}
+}
+
+// Where the socket's buffer is full of frames that wait for a slow line, Send says how many it took,
+// and each refusal is counted.
+func TestSend_NoRoom(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	a, b := testbed.OpenPair(t, bed, func(name string) (*udp.Link, error) { return udp.OpenInterface(name, udp.Config{}) })
+	err := bed.Node(0).Do(func() error {
+		l, err := netlink.LinkByName(testbed.Interface(0))
+		if err != nil {
+			return err
+		}
+		attrs := netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT}
+		return netlink.QdiscReplace(&netlink.Tbf{QdiscAttrs: attrs, Rate: 1000, Limit: 1 << 30, Buffer: 1 << 26})
+	})
+	if errors.Is(err, unix.ENOENT) {
+		t.Skip("the kernel has no sch_tbf")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := 0
+	for busy := uint64(0); busy < 3; {
+		n, err := a.Send(numberedFrames(b.MAC(), taken, 200, 1000))
+		if taken += n; errors.Is(err, transport.ErrBusy) {
+			busy++
+		} else if err != nil || n != 200 || taken > 1<<16 {
+			t.Fatalf("%d frames taken: %v", taken, err)
+		}
+		if c := a.Counters(); c.TxBusy != busy || c.TxFrames != uint64(taken) || c.TxRefused != 0 {
+			t.Fatalf("%+v, want %d frames and %d times busy", c, taken, busy)
 		}
 	}
 }
