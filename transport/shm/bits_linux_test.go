@@ -273,6 +273,17 @@ func TestConfig_RingBytes(t *testing.T) {
 	}
 }
 
+// A link that stands alone takes frames of 9,000 bytes, as NICs with jumbo frames do, unless another
+// MTU is asked for.
+func TestConfig_MTU(t *testing.T) {
+	for asked, want := range map[int]int{0: 9000, 1: 1, 1500: 1500, 65535: 65535} {
+		cfg := Config{MTU: asked}
+		if err := cfg.validate("test"); err != nil || cfg.MTU != want {
+			t.Errorf("MTU %d: %d, %v; want %d", asked, cfg.MTU, err, want)
+		}
+	}
+}
+
 // An address by chance is one station's, locally administered, and another one each time.
 func TestConfig_MACByChance(t *testing.T) {
 	seen := map[transport.MAC]bool{}
