@@ -99,6 +99,8 @@ func (x *twin) records(rng *rand.Rand) (records [][]byte) {
 			op = opTryPush
 		case 8:
 			flags |= flagNotify
+		case 12:
+			flags = 0 // neither the first part of a record nor the last one
 		case 9, 10, 11:
 			total, data = uint32(q.ring.longest()), make([]byte, q.ring.longest())
 		}
