@@ -391,8 +391,8 @@ func TestStranger_WritesIntoTheBell(t *testing.T) {
 	}
 }
 
-// A link that was refused, as the other one had no descriptors, or took it for dead, tries again, and
-// says why it has to.
+// A link that was refused, as the other one had no descriptors, or took it for dead, tries again
+// after 10 ms and after 20, and says why it has to.
 func TestStranger_RefusesTwice(t *testing.T) {
 	dir := shm.Folder(t)
 	if err := os.Mkdir(filepath.Join(dir, "test"), 0o700); err != nil {
@@ -412,17 +412,23 @@ func TestStranger_RefusesTwice(t *testing.T) {
 		}
 		opened <- l
 	}()
-	for range 2 {
+	var refused time.Time
+	accept := func(pause time.Duration) *net.UnixConn {
 		c, err := ln.AcceptUnix()
 		if err != nil {
 			t.Fatal(err)
 		}
+		if took := time.Since(refused); took < pause {
+			t.Errorf("it has tried again after %v, want %v", took, pause)
+		}
+		return c
+	}
+	for _, pause := range []time.Duration{0, 10 * time.Millisecond} {
+		c := accept(pause)
+		refused = time.Now()
 		_ = c.Close()
 	}
-	c, err := ln.AcceptUnix()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := accept(20 * time.Millisecond)
 	newStranger(t, c, nil).hear()
 	l := <-opened
 	t.Cleanup(func() { _ = l.Close() })
