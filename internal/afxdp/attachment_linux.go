@@ -14,6 +14,21 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
+// Config says which frames the sockets get, and how.
+type Config struct {
+	EtherType   transport.EtherType
+	MAC         transport.MAC // frames for this station, and for groups
+	Promiscuous bool          // for others, too
+	Mode        xsk.Mode
+	Slots       int  // received frames that a socket holds: a power of two
+	NoVLANs     bool // leave a NIC that takes tags off as it is
+
+	// Scopes are of which messages the frames may be one; none means all.
+	Scopes []xdpprog.Scope
+	// Shared is for sockets that another process is given.
+	Shared bool
+}
+
 // Attachment is the link's program on an interface, a socket for each of its receive queues, and
 // what is changed of the NIC. The first socket sends, too.
 type Attachment struct {
@@ -62,6 +77,7 @@ func (a *Attachment) open(ifi *net.Interface) (err error) {
 	a.plugged = a.nic.hasCarrier()
 	a.program, err = xdpprog.Load(xdpprog.Config{
 		EtherType: a.cfg.EtherType, MAC: a.cfg.MAC, Promiscuous: a.cfg.Promiscuous, Queues: a.queues,
+		Scopes: a.cfg.Scopes,
 	})
 	if err != nil {
 		return Explain("load the XDP program", err)
@@ -92,10 +108,8 @@ func (a *Attachment) open(ifi *net.Interface) (err error) {
 // openSockets opens a socket for each receive queue.
 func (a *Attachment) openSockets() error {
 	for k := range a.queues {
-		cfg := xsk.Config{Chunk: a.chunk, Receive: a.cfg.Slots}
-		if k == 0 {
-			cfg.Send = xsk.SendFrames
-		}
+		cfg := xsk.ConfigOf(k, a.chunk, a.cfg.Slots)
+		cfg.Shared = a.cfg.Shared
 		s, err := xsk.Open(cfg)
 		if err != nil {
 			return Explain("open a socket of AF_XDP", err)
@@ -132,6 +146,12 @@ func makeRoom(fd, mtu int) {
 	}
 }
 
+// Queues returns how many receive queues the interface has.
+func (a *Attachment) Queues() int { return a.queues }
+
+// Chunk returns how many bytes a frame's memory has.
+func (a *Attachment) Chunk() int { return a.chunk }
+
 // TakeSockets returns the sockets, by receive queue. They are the caller's from now on.
 func (a *Attachment) TakeSockets() []*xsk.Socket {
 	sockets := a.sockets
@@ -141,21 +161,29 @@ func (a *Attachment) TakeSockets() []*xsk.Socket {
 
 // Detach takes the program off the interface: no more frames come.
 func (a *Attachment) Detach() error {
-	if a.program == nil {
+	if a.program == nil || !a.program.Attached() {
 		return nil
 	}
 	a.plugged = a.nic.hasCarrier()
-	err := a.program.Close()
-	a.program = nil
-	return err
+	return a.program.Detach()
+}
+
+// Restore gives the NIC its settings back.
+func (a *Attachment) Restore() error {
+	err := a.nic.restore()
+	if a.plugged {
+		a.nic.awaitCarrier() // else who uses the interface next would be the one to wait
+	}
+	return errors.Join(err, a.nic.close())
 }
 
 // Close undoes Open, but for sockets that were taken. Those are to be closed before, and after
 // Detach.
 func (a *Attachment) Close() error {
-	err := errors.Join(a.Detach(), a.closeSockets(), a.nic.restore())
-	if a.plugged {
-		a.nic.awaitCarrier() // else who uses the interface next would be the one to wait
+	err := errors.Join(a.Detach(), a.closeSockets(), a.Restore())
+	if a.program != nil {
+		err = errors.Join(err, a.program.Close())
+		a.program = nil
 	}
-	return errors.Join(err, a.nic.close())
+	return err
 }

@@ -11,9 +11,11 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
+// ErrRights ends the text of errors that Explain makes where rights are lacking.
+var ErrRights = fmt.Errorf("%w (needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF outside of user namespaces: run as "+
+	"root, or setcap cap_net_raw,cap_net_admin,cap_bpf+ep PROGRAM, or use link ring)", transport.ErrPermission)
+
 var (
-	errPermission = fmt.Errorf("%w (needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF outside of user namespaces: run as "+
-		"root, or setcap cap_net_raw,cap_net_admin,cap_bpf+ep PROGRAM, or use link ring)", transport.ErrPermission)
 	errKernel = fmt.Errorf("%w (needs Linux 5.9 or later with CONFIG_XDP_SOCKETS and CONFIG_BPF_SYSCALL; "+
 		"or use link ring)", transport.ErrNotSupported)
 	errMemory = errors.New("the limit on locked memory is too low (ulimit -l unlimited, or CAP_IPC_LOCK; " +
@@ -24,7 +26,7 @@ var (
 func Explain(act string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission): // EPERM and EACCES are
-		return fmt.Errorf("%s: %w", act, errPermission)
+		return fmt.Errorf("%s: %w", act, ErrRights)
 	case errors.Is(err, unix.EAFNOSUPPORT), errors.Is(err, unix.ENOPROTOOPT), errors.Is(err, unix.ENOSYS),
 		errors.Is(err, ebpf.ErrNotSupported):
 		return fmt.Errorf("%s: %w: %w", act, errKernel, err)

@@ -96,8 +96,23 @@ func (p *Program) Attach(index int, native bool) (err error) {
 	return err
 }
 
-// Detach undoes Attach.
+// Attached reports whether Attach was called, and not undone.
+func (p *Program) Attached() bool { return p.attached != nil }
+
+// LinkFD is the descriptor of the attachment. While one is open the program stays attached.
+func (p *Program) LinkFD() int { return p.attached.(interface{ FD() int }).FD() }
+
+// Detach undoes Attach, also where others have the attachment's descriptor.
 func (p *Program) Detach() error {
+	if p.attached == nil {
+		return nil
+	}
+	err := p.attached.Detach()
+	return errors.Join(err, p.Leave())
+}
+
+// Leave closes the attachment's descriptor. The program stays attached if others have it.
+func (p *Program) Leave() error {
 	if p.attached == nil {
 		return nil
 	}
@@ -109,6 +124,20 @@ func (p *Program) Detach() error {
 // SetSocket sends the frames of a receive queue to a socket.
 func (p *Program) SetSocket(queue, fd int) error {
 	return p.objects.Sockets.Put(uint32(queue), uint32(fd))
+}
+
+// HasSocket reports whether the socket of a receive queue is still open, somewhere. probe is
+// another socket, unbound. It is for a program that is detached.
+func (p *Program) HasSocket(queue, probe int) (bool, error) {
+	// The kernel removes a socket that is closed.
+	err := p.objects.Sockets.Update(uint32(queue), uint32(probe), ebpf.UpdateNoExist)
+	if errors.Is(err, ebpf.ErrKeyExist) {
+		return true, nil
+	}
+	if err == nil {
+		err = p.objects.Sockets.Delete(uint32(queue))
+	}
+	return false, err
 }
 
 // Run runs the program on a frame, as if it came to queue 0 of the loopback, and reports whether it

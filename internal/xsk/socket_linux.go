@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 	"os"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -31,15 +32,29 @@ const SendFrames = 512
 
 // Config of a socket.
 type Config struct {
-	Chunk   int // bytes, as ChunkFor returns it
-	Receive int // frames that the socket can receive into: a power of two
-	Send    int // likewise, frames to send; 0: the socket does not send
+	Chunk   int  // bytes, as ChunkFor returns it
+	Receive int  // frames that the socket can receive into: a power of two
+	Send    int  // likewise, frames to send; 0: the socket does not send
+	Shared  bool // the memory for frames is a file, which another process can map
 }
+
+// ConfigOf is the Config of a link's socket for a receive queue. The first one sends.
+func ConfigOf(queue, chunk, slots int) Config {
+	cfg := Config{Chunk: chunk, Receive: slots}
+	if queue == 0 {
+		cfg.Send = SendFrames
+	}
+	return cfg
+}
+
+// MemoryBytes is how much memory the frames take.
+func (c *Config) MemoryBytes() int { return (c.Receive + c.Send) * c.Chunk }
 
 // Socket is an AF_XDP socket with its memory and rings. Its methods are for one goroutine at a
 // time, but those of the rings: Fill and Received for one, Transmit and Completed for another.
 type Socket struct {
-	FD int
+	FD       int
+	MemoryFD int // the file of the memory for frames, if that is shared; else -1
 
 	Fill      Producer[uint64]
 	Received  Consumer[Desc]
@@ -54,12 +69,18 @@ type Socket struct {
 // Open makes a socket whose frames to receive into are with the kernel. It receives and sends
 // nothing before it is bound.
 func Open(cfg Config) (_ *Socket, err error) {
-	s := &Socket{cfg: cfg}
+	s := &Socket{cfg: cfg, MemoryFD: -1}
 	s.FD, err = unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("make the socket: %w", err)
 	}
-	if err = s.register(); err == nil {
+	if err = s.allocate(); err == nil {
+		err = s.register()
+	}
+	if err == nil {
+		err = s.makeRings()
+	}
+	if err == nil {
 		err = s.mapRings()
 	}
 	if err != nil {
@@ -72,38 +93,64 @@ func Open(cfg Config) (_ *Socket, err error) {
 	return s, nil
 }
 
-// register gives the kernel the memory for frames.
-func (s *Socket) register() (err error) {
-	size := (s.cfg.Receive + s.cfg.Send) * s.cfg.Chunk
-	s.memory, err = unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE,
-		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
-	if err != nil {
-		return fmt.Errorf("allocate %d bytes for frames: %w", size, err)
+// Adopt is the socket of another process that has opened it with such a Config, shared, and bound
+// it. Both descriptors are the socket's from now on.
+func Adopt(cfg Config, fd, memory int) (_ *Socket, err error) {
+	s := &Socket{cfg: cfg, FD: fd, MemoryFD: memory}
+	s.memory, err = mapMemory(memory, cfg.MemoryBytes())
+	if err == nil {
+		err = s.mapRings()
 	}
+	if err != nil {
+		return nil, errors.Join(err, s.Discard())
+	}
+	s.Fill.next = atomic.LoadUint32(s.Fill.producer) // full: Open has filled it
+	return s, nil
+}
+
+// register gives the kernel the memory for frames.
+func (s *Socket) register() error {
 	at := uintptr(unsafe.Pointer(&s.memory[0]))
-	r := unix.XDPUmemReg{Addr: uint64(at), Len: uint64(size), Size: uint32(s.cfg.Chunk)}
+	r := unix.XDPUmemReg{Addr: uint64(at), Len: uint64(len(s.memory)), Size: uint32(s.cfg.Chunk)}
 	if err := s.set(unix.XDP_UMEM_REG, unsafe.Pointer(&r), unsafe.Sizeof(r)); err != nil {
-		return fmt.Errorf("register %d bytes for frames: %w", size, err)
+		return fmt.Errorf("register %d bytes for frames: %w", len(s.memory), err)
 	}
 	return nil
 }
 
-// mapRings makes the rings and maps them. The completion ring has room for all frames to send, so
-// that it never holds one up; the fill ring likewise.
-func (s *Socket) mapRings() error {
+// ringSpec is one of a socket's rings.
+type ringSpec struct {
+	option, entries int
+	page            int64
+	size            int // of an entry
+}
+
+// rings returns what the rings are like: fill, completion, rx and tx. The completion ring has room
+// for all frames to send, so that it never holds one up; the fill ring likewise.
+func (c *Config) rings() [4]ringSpec {
 	const minRing = 2
 	const address, desc = int(unsafe.Sizeof(uint64(0))), int(unsafe.Sizeof(Desc{}))
-	rings := []struct {
-		option, entries int
-		page            int64
-		size            int // of an entry
-	}{
-		{unix.XDP_UMEM_FILL_RING, s.cfg.Receive, unix.XDP_UMEM_PGOFF_FILL_RING, address},
-		{unix.XDP_UMEM_COMPLETION_RING, max(minRing, s.cfg.Send), unix.XDP_UMEM_PGOFF_COMPLETION_RING, address},
-		{unix.XDP_RX_RING, s.cfg.Receive, unix.XDP_PGOFF_RX_RING, desc},
-		{unix.XDP_TX_RING, s.cfg.Send, unix.XDP_PGOFF_TX_RING, desc},
+	return [4]ringSpec{
+		{unix.XDP_UMEM_FILL_RING, c.Receive, unix.XDP_UMEM_PGOFF_FILL_RING, address},
+		{unix.XDP_UMEM_COMPLETION_RING, max(minRing, c.Send), unix.XDP_UMEM_PGOFF_COMPLETION_RING, address},
+		{unix.XDP_RX_RING, c.Receive, unix.XDP_PGOFF_RX_RING, desc},
+		{unix.XDP_TX_RING, c.Send, unix.XDP_PGOFF_TX_RING, desc},
 	}
-	for _, r := range rings {
+}
+
+// Bytes is how much of the system's memory a socket takes: its frames and its rings.
+func (c *Config) Bytes() int {
+	page := os.Getpagesize()
+	n := c.MemoryBytes()
+	for _, r := range c.rings() {
+		n += (r.entries*r.size + 2*page - 1) / page * page // with the indices
+	}
+	return n
+}
+
+// makeRings makes the rings.
+func (s *Socket) makeRings() error {
+	for _, r := range s.cfg.rings() {
 		if r.entries == 0 {
 			continue
 		}
@@ -111,11 +158,17 @@ func (s *Socket) mapRings() error {
 			return fmt.Errorf("make a ring of %d: %w", r.entries, err)
 		}
 	}
+	return nil
+}
+
+// mapRings maps the rings.
+func (s *Socket) mapRings() error {
 	var at unix.XDPMmapOffsets
 	if err := s.get(unix.XDP_MMAP_OFFSETS, unsafe.Pointer(&at), unsafe.Sizeof(at)); err != nil {
 		return fmt.Errorf("ask for the rings' layout: %w", err)
 	}
 	layouts := []offsets{layout(at.Fr), layout(at.Cr), layout(at.Rx), layout(at.Tx)}
+	rings := s.cfg.rings()
 	for k, r := range rings {
 		if r.entries == 0 {
 			s.maps = append(s.maps, nil)
@@ -230,41 +283,4 @@ func (s *Socket) get(option int, value unsafe.Pointer, size uintptr) error {
 		return e
 	}
 	return nil
-}
-
-// Close gives the queue back. The rings go first: while one is mapped, the queue stays taken.
-// Views of frames show nothing of use after it, but reading them is no fault.
-func (s *Socket) Close() error {
-	var errs []error
-	for _, m := range s.maps {
-		if m != nil {
-			errs = append(errs, unix.Munmap(m))
-		}
-	}
-	errs = append(errs, unix.Close(s.FD))
-	s.FD, s.maps = -1, nil
-	if s.memory != nil {
-		retire(s.memory)
-	}
-	return errors.Join(errs...)
-}
-
-// Discard is Close where there are no views of frames.
-func (s *Socket) Discard() error {
-	memory := s.memory
-	s.memory = nil
-	err := s.Close()
-	if memory != nil {
-		err = errors.Join(err, unix.Munmap(memory))
-	}
-	return err
-}
-
-// retire puts empty memory in the place of the frames', for good. To read a view of a frame after
-// Close is a fault of the program, but must not end it, as an access to memory that is gone does.
-// What stays costs addresses, and no memory.
-func retire(memory []byte) {
-	const flags = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_NORESERVE | unix.MAP_FIXED
-	// Should it fail, the memory stays, which does no harm but to cost it.
-	_, _ = unix.MmapPtr(-1, 0, unsafe.Pointer(&memory[0]), uintptr(len(memory)), unix.PROT_READ, flags)
 }
