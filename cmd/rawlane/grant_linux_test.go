@@ -42,7 +42,7 @@ func TestWithoutRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	rules := filepath.Join(dir, "grants")
-	text := fmt.Sprintf("allow user %d interface eth0,lan0,lan1,lan2,lan3 cluster 0-1 ports any\n", testbed.Nobody)
+	text := fmt.Sprintf("allow user %d interface eth0,lan0,lan1,lan2,lan3 cluster 0-1 ports any xdp yes\n", testbed.Nobody)
 	if err := os.WriteFile(rules, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +59,7 @@ func TestWithoutRoot(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"bench", "latency", "--iters", "200"},
+		{"bench", "latency", "--iters", "200", "--link", "xdp"},
 		{"bench", "barrier", "--iters", "200"},
 		{"bench", "put", "--iters", "200", "--bytes", "300000"},
 		{"bench", "fifo", "--iters", "200", "--bytes", "300000"},

@@ -163,7 +163,7 @@ func (a *Attachment) attach(nic Driver) error {
 // options must be in place by then.
 func (a *Attachment) bind(fd int) error {
 	if a.cfg.Monitor {
-		return bindMonitor(fd, a.ifi.Index, a.cfg.EtherType)
+		return BindMonitor(fd, a.ifi.Index, a.cfg.EtherType)
 	}
 	filter, err := newFilter(a.cfg.EtherType, a.mac, a.cfg.Promiscuous, a.cfg.Trains)
 	if err != nil {
@@ -183,15 +183,11 @@ func Bind(fd, index int, filter []bpf.RawInstruction) error {
 	return bindTo(fd, index, unix.ETH_P_ALL)
 }
 
-// bindMonitor makes a socket hear of an interface that goes down or away. The kernel tells those
+// BindMonitor makes a socket hear of an interface that goes down or away. The kernel tells those
 // that receive, so this one is bound to the link's EtherType, behind a filter that drops all.
-func bindMonitor(fd, index int, etherType transport.EtherType) error {
-	nothing, err := bpf.Assemble([]bpf.Instruction{bpf.RetConstant{Val: 0}})
-	if err == nil {
-		err = AttachFilter(fd, nothing)
-	}
-	if err != nil {
-		return Explain("attach the filter", err)
+func BindMonitor(fd, index int, etherType transport.EtherType) error {
+	if err := DropAll(fd); err != nil {
+		return err
 	}
 	return bindTo(fd, index, uint16(etherType))
 }

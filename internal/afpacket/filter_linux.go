@@ -22,6 +22,15 @@ func AttachFilter(fd int, filter []bpf.RawInstruction) error {
 		&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
 }
 
+// DropAll makes the kernel drop all that a socket would receive.
+func DropAll(fd int) error {
+	nothing, err := bpf.Assemble([]bpf.Instruction{bpf.RetConstant{Val: 0}})
+	if err == nil {
+		err = AttachFilter(fd, nothing)
+	}
+	return Explain("attach the filter", err)
+}
+
 // newFilter returns the kernel's filter for a receiving socket. It passes frames of the EtherType
 // (or of any), and of these, unless the link is promiscuous, those to a group or to mac.
 //

@@ -21,18 +21,31 @@ type Granted struct {
 	Driver    Driver
 	Namespace string     // the sockets' network namespace, which need not be this process's
 	Layout    RingLayout // of the ring that the receiving socket has; zero without one
+	// XDP is for a link over AF_XDP: the receiving socket only tells of the interface, and further
+	// descriptors come with it. Nil: it is for another link.
+	XDP *GrantedXDP
 	// LockPort locks a port against other processes.
 	LockPort func(cluster uint32, port uint8) (io.Closer, error)
 
 	mu            sync.Mutex // guards what follows
 	claimed       bool       // by a link, or given back
 	receive, send int        // descriptors; -1 once they are taken
+	more          []int      // likewise; nil
 	release       func() error
 }
 
-// NewGranted makes the two descriptors g's, and release the function that Close calls.
-func NewGranted(g *Granted, receive, send int, release func() error) *Granted {
-	g.receive, g.send, g.release = receive, send, release
+// GrantedXDP is what sockets of AF_XDP are like.
+type GrantedXDP struct {
+	Mode     string // as package xsk names it
+	Fallback string // why not a better one
+	Chunk    int    // bytes of a frame's memory
+	Slots    int    // frames that a socket can receive into
+}
+
+// NewGranted makes the descriptors g's, and release the function that Close calls. send is -1 if
+// there is none.
+func NewGranted(g *Granted, receive, send int, more []int, release func() error) *Granted {
+	g.receive, g.send, g.more, g.release = receive, send, more, release
 	return g
 }
 
@@ -82,6 +95,15 @@ func (g *Granted) TakeSend() (int, error) {
 	return g.take(&g.send)
 }
 
+// TakeMore returns the further descriptors, which are the caller's from now on.
+func (g *Granted) TakeMore() []int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	more := g.more
+	g.more = nil
+	return more
+}
+
 func (g *Granted) take(which *int) (int, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -108,6 +130,10 @@ func (g *Granted) Close() error {
 			*fd = -1
 		}
 	}
+	for _, fd := range g.more {
+		err = errors.Join(err, unix.Close(fd))
+	}
+	g.more = nil
 	if g.release != nil {
 		err = errors.Join(err, g.release())
 		g.release = nil

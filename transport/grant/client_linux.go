@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/internal/afpacket"
+	"github.com/rawlane/rawlane/internal/xsk"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/grant/internal/protocol"
 )
@@ -28,10 +29,11 @@ type Grant struct {
 	sockets *afpacket.Granted
 }
 
-// Open asks the service that listens on a Unix socket. The grant is for one ring.Open or
-// packet.Open, whose link closes it.
+// Open asks the service that listens on a Unix socket. The grant is for one ring.Open, packet.Open
+// or xdp.Open, whose link closes it.
 // Errors: transport.ErrPermission (no rule allows it, or a limit is reached; the text names the
-// line to add), ErrNoInterface, ErrInterfaceDown; the context's; net.Error if nobody listens.
+// line to add), ErrNoInterface, ErrInterfaceDown; xdp.OccupiedError; the context's; net.Error if
+// nobody listens.
 func Open(ctx context.Context, socket string, r Request) (*Grant, error) {
 	g, err := open(ctx, socket, r)
 	if err != nil {
@@ -43,14 +45,14 @@ func Open(ctx context.Context, socket string, r Request) (*Grant, error) {
 func open(ctx context.Context, socket string, r Request) (*Grant, error) {
 	s := &session{socket: socket, request: protocol.Request{
 		Do: protocol.Open, Interface: r.Interface, EtherType: r.EtherType, Cluster: r.Cluster,
-		Ring: r.Ring, Slots: r.Slots,
+		Ring: r.Ring, Slots: r.Slots, XDP: r.XDP, Mode: r.Mode, NoVLANs: r.NoVLANs,
 	}}
 	if err := s.dial(ctx); err != nil {
 		return nil, err
 	}
 	reply, fds, err := s.exchange(ctx, &s.request)
 	if err == nil {
-		err = checkOpened(reply, fds)
+		err = checkOpened(reply, fds, r.XDP)
 	}
 	if err != nil {
 		closeAll(fds)
@@ -58,7 +60,7 @@ func open(ctx context.Context, socket string, r Request) (*Grant, error) {
 	}
 	o := reply.Open
 	s.request.Interface, s.request.EtherType = o.Interface, o.EtherType
-	sockets := afpacket.NewGranted(&afpacket.Granted{
+	granted := &afpacket.Granted{
 		Interface: &net.Interface{
 			Index: o.Index, MTU: o.MTU, Name: o.Interface, HardwareAddr: o.MAC.HardwareAddr(), Flags: net.FlagUp,
 		},
@@ -66,39 +68,29 @@ func open(ctx context.Context, socket string, r Request) (*Grant, error) {
 		Driver:   afpacket.Driver{FiltersVLANs: o.FiltersVLANs, TxQueues: o.TxQueues},
 		Layout:   afpacket.RingLayout{SlotSize: o.SlotSize, Slots: o.Slots},
 		LockPort: s.lockPort,
-	}, fds[0], fds[1], s.close)
+	}
+	send, more := fds[1], fds[2:]
+	if x := o.XDP; x != nil {
+		granted.XDP = &afpacket.GrantedXDP{Mode: x.Mode, Fallback: x.Fallback, Chunk: x.Chunk, Slots: x.Slots}
+		send, more = -1, fds[1:]
+	}
+	sockets := afpacket.NewGranted(granted, fds[0], send, more, s.close)
 	return &Grant{Interface: o.Interface, MAC: o.MAC, MTU: o.MTU, EtherType: o.EtherType, sockets: sockets}, nil
 }
 
-// checkOpened checks what a service has sent: it need not be ours.
-func checkOpened(reply *protocol.Reply, fds []int) error {
-	o := reply.Open
-	if o == nil || len(fds) != 2 || o.MTU < 1 || o.TxQueues < 1 || o.Slots != 0 && !validRing(o) {
-		return fmt.Errorf("the service answered something else (%d descriptors; is it another version?)", len(fds))
-	}
-	for _, fd := range fds {
-		domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
-		if err != nil || domain != unix.AF_PACKET {
-			return errors.New("the service sent a descriptor that is no packet socket")
-		}
-	}
-	return nil
-}
-
-func validRing(o *protocol.Opened) bool {
-	powersOfTwo := o.Slots&(o.Slots-1) == 0 && o.SlotSize&(o.SlotSize-1) == 0
-	return o.Slots >= 2 && o.SlotSize > o.MTU && powersOfTwo
-}
-
-// Sockets returns the grant's descriptors, for packages ring and packet.
+// Sockets returns the grant's descriptors, for packages ring, packet and xdp.
 func (g *Grant) Sockets() *afpacket.Granted { return g.sockets }
 
 // Close gives a grant back that no link has taken. After that of a link it does nothing: the link's
 // own Close gives it back.
 func (g *Grant) Close() error { return g.sockets.GiveBack() }
 
-// fallbackTimeout bounds how long Instead asks. The service answers in a millisecond.
-const fallbackTimeout = 5 * time.Second
+// fallbackTimeout bounds how long Instead asks. The service answers in a millisecond; for XDP many
+// NICs start anew, twice, and a queue that was closed just before takes its time.
+const (
+	fallbackTimeout    = 5 * time.Second
+	fallbackTimeoutXDP = 20 * time.Second
+)
 
 // Instead asks the service of this process for the sockets of a kind of link, where the system has
 // refused to open one: refusal is its error, which Instead returns as it is where there is no
@@ -108,12 +100,17 @@ func Instead(kind string, refusal error, r Request) (*Grant, error) {
 	if _, err := os.Stat(socket); errors.Is(err, fs.ErrNotExist) && os.Getenv(EnvSocket) == "" {
 		return nil, refusal
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), fallbackTimeout)
+	timeout, lacks := fallbackTimeout, "CAP_NET_RAW"
+	if r.XDP {
+		timeout, lacks = fallbackTimeoutXDP, "CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF"
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	g, err := Open(ctx, socket, r)
+	var occupied *xsk.OccupiedError
 	switch {
-	case errors.Is(err, transport.ErrPermission):
-		return nil, fmt.Errorf("%s %s: open: no CAP_NET_RAW here; %w", kind, r.Interface, err)
+	case errors.Is(err, transport.ErrPermission), errors.As(err, &occupied):
+		return nil, fmt.Errorf("%s %s: open: no %s here; %w", kind, r.Interface, lacks, err)
 	case err != nil:
 		return nil, fmt.Errorf("%w; %w", refusal, err)
 	}
@@ -187,7 +184,7 @@ func (s *session) converse(r *protocol.Request) (*protocol.Reply, []int, error) 
 }
 
 // maxDescriptors is how many a reply may bring.
-const maxDescriptors = 2
+const maxDescriptors = 2 + 2*protocol.MaxQueues
 
 func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET)
@@ -233,6 +230,8 @@ func refused(r *protocol.RefusalError) error {
 		return fmt.Errorf("%w: %s", transport.ErrInterfaceDown, r.Text)
 	case protocol.PortLocked:
 		return &transport.LockedError{PID: r.PID}
+	case protocol.Occupied:
+		return &xsk.OccupiedError{Program: r.Program, PID: r.PID}
 	}
 	return errors.New(r.Text)
 }
@@ -250,9 +249,11 @@ type portLock struct {
 }
 
 func (s *session) lockPort(cluster uint32, port uint8) (io.Closer, error) {
-	l := &portLock{session: s, request: s.request}
-	l.request.Do, l.request.Ring, l.request.Slots = protocol.Lock, false, 0
-	l.request.Cluster, l.request.Port = &cluster, port
+	l := &portLock{session: s}
+	l.request = protocol.Request{
+		Do: protocol.Lock, Interface: s.request.Interface, EtherType: s.request.EtherType,
+		Cluster: &cluster, Port: port,
+	}
 	fds, err := s.ask(&l.request)
 	if err != nil {
 		closeAll(fds)
@@ -318,11 +319,19 @@ func (l *portLock) Close() error {
 	return nil
 }
 
+// endTimeout bounds how long close waits for the service to undo what it has done to a NIC.
+const endTimeout = 10 * time.Second
+
+// close ends the connection. With XDP the service hangs up once it has taken the program off the
+// interface and given the NIC its settings back: then others can have them.
 func (s *session) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed = true; s.conn == nil {
 		return nil
+	}
+	if s.request.XDP && s.conn.CloseWrite() == nil && s.conn.SetReadDeadline(time.Now().Add(endTimeout)) == nil {
+		_, _ = s.conn.Read(make([]byte, 1)) // its end; or the deadline: the service does it then
 	}
 	return s.conn.Close()
 }

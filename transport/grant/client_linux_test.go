@@ -17,6 +17,7 @@ import (
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/grant"
 	"github.com/rawlane/rawlane/transport/grant/internal/protocol"
+	"github.com/rawlane/rawlane/transport/xdp"
 )
 
 // patience is how long what must happen may take.
@@ -59,9 +60,14 @@ func reply(text string, fds ...int) func(c *net.UnixConn) bool {
 
 func open(t *testing.T, socket string) error {
 	t.Helper()
+	return ask(t, socket, grant.Request{Interface: "eth0"})
+}
+
+func ask(t *testing.T, socket string, r grant.Request) error {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	g, err := grant.Open(ctx, socket, grant.Request{Interface: "eth0"})
+	g, err := grant.Open(ctx, socket, r)
 	if err == nil {
 		_ = g.Close()
 	}
@@ -136,6 +142,11 @@ func TestOpenErrors(t *testing.T) {
 	if errors.Is(err, transport.ErrPermission) || !strings.HasSuffix(fmt.Sprint(err), ": why") {
 		t.Errorf("failed: %v", err)
 	}
+	err = open(t, impostor(t, reply(`{"error":{"cause":"occupied","text":"x","pid":7,"program":"p"}}`)))
+	var occupied *xdp.OccupiedError
+	if !errors.As(err, &occupied) || *occupied != (xdp.OccupiedError{Program: "p", PID: 7}) {
+		t.Errorf("occupied: %v", err)
+	}
 	err = open(t, impostor(t, reply(`{"error":{"cause":"port_locked","text":"x","pid":7}}`)))
 	var locked *transport.LockedError
 	if !errors.As(err, &locked) || locked.PID != 7 {
@@ -195,6 +206,12 @@ func TestInstead(t *testing.T) {
 	if !errors.Is(err, transport.ErrPermission) || !strings.HasPrefix(err.Error(), "ring eth0: open: no CAP_NET_RAW here; grant of eth0 by ") ||
 		!strings.HasSuffix(err.Error(), ": add a line") {
 		t.Errorf("refused twice: %v", err)
+	}
+	t.Setenv(grant.EnvSocket, impostor(t, reply(`{"error":{"cause":"occupied","text":"x","pid":7}}`)))
+	_, err = grant.Instead("xdp", refusal, grant.Request{Interface: "eth0", XDP: true})
+	if !strings.HasPrefix(fmt.Sprint(err), "xdp eth0: open: no CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF here; grant of eth0 by ") ||
+		!strings.Contains(err.Error(), "of process 7") {
+		t.Errorf("occupied: %v", err)
 	}
 	t.Setenv(grant.EnvSocket, filepath.Join(t.TempDir(), "none"))
 	_, err = grant.Instead("ring", refusal, grant.Request{Interface: "eth0"})

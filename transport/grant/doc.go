@@ -9,14 +9,17 @@
 //	                                                socket, filter, lock the filter, ring, bind
 //	ring.Open <---- two descriptors (SCM_RIGHTS) -- journal: uid, pid, eth0, clusters, ports
 //
+//	                                                for link xdp: load the XDP program, attach it,
+//	xdp.Open <----- sockets and their memory ------ open, bind and enter a socket for each queue
+//
 // What such a socket receives is fixed: of one interface and EtherType, messages to this station or
 // a group, of the clusters and to the ports that the rules give to the user. The filter is locked
 // (SO_LOCK_FILTER); its owner cannot change it, and nor can root. What a program sends is not
 // restricted by the socket: see the page.
 //
-// A program need not know of this package: ring.Open and packet.Open ask the service by themselves
-// where the system refuses them a socket. Frames go the same way as ever, between the program and
-// the kernel; the service has no part in them, and links outlive it.
+// A program need not know of this package: ring.Open, packet.Open and xdp.Open ask the service by
+// themselves where the system refuses them a socket. Frames go the same way as ever, between the
+// program and the kernel; the service has no part in them, and links outlive it.
 package grant
 
 import (
@@ -45,10 +48,16 @@ type Request struct {
 	Interface string
 	// EtherType of the frames to receive. 0 means transport.EtherTypeDefault.
 	EtherType transport.EtherType
-	// Ring is for package ring; without it the grant is for package packet.
-	Ring bool
-	// Slots is how many received frames the ring holds. 0 means as many as ring.Config says.
+	// Ring is for package ring, and XDP for package xdp; without them the grant is for package
+	// packet.
+	Ring, XDP bool
+	// Slots is how many received frames the ring holds, or each receive queue with XDP. 0 means as
+	// many as ring.Config and xdp.Config say.
 	Slots int
+	// Mode and NoVLANs are those of xdp.Config, for XDP: Mode is a name such as xdp.Mode's String
+	// returns, and "" is auto.
+	Mode    string
+	NoVLANs bool
 	// Cluster narrows what is received to one cluster. Nil means all that the rules allow.
 	Cluster *uint32
 }

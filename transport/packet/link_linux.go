@@ -63,9 +63,9 @@ func Open(name string, cfg Config) (*Link, error) {
 // openGranted attaches by the sockets of a grant, which it takes in any case.
 func openGranted(g *grant.Grant, cfg Config) (*Link, error) {
 	s := g.Sockets()
-	if s.Layout.Slots != 0 {
-		return nil, errors.Join(fmt.Errorf("packet %s: open: the grant is for a link with a ring "+
-			"(leave Ring out of its Request)", g.Interface), g.Close())
+	if s.Layout.Slots != 0 || s.XDP != nil {
+		return nil, errors.Join(fmt.Errorf("packet %s: open: the grant is for a link with a ring, or link xdp "+
+			"(leave Ring and XDP out of its Request)", g.Interface), g.Close())
 	}
 	return open(g.Interface, cfg, s)
 }

@@ -24,7 +24,8 @@
 // # What it needs
 //
 // CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF, outside of any user namespace: in practice root, or
-// "setcap cap_net_raw,cap_net_admin,cap_bpf+ep PROGRAM". Linux 5.9 or later. An interface runs one
+// "setcap cap_net_raw,cap_net_admin,cap_bpf+ep PROGRAM". Other users' programs have links by the
+// service of package grant, where its rules say so. Linux 5.9 or later. An interface runs one
 // XDP program, so it has one link of this package, for one EtherType, and a second Open says who
 // has it. Programs of a host that share an interface all use package ring: beside a link of this
 // package, one of ring or packet receives nothing of the same EtherType.
@@ -48,6 +49,7 @@ import (
 	"github.com/rawlane/rawlane/internal/afpacket"
 	"github.com/rawlane/rawlane/internal/xsk"
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/grant"
 )
 
 // Config of a link. The zero value is right for rawlane's own frames.
@@ -66,6 +68,10 @@ type Config struct {
 	// NoVLANs says that tagged frames need not be received: a NIC that filters VLANs or takes tags
 	// off is left as it is.
 	NoVLANs bool
+	// Grant is sockets that a service has opened for this program. Without one, Open asks for it by
+	// itself where the system refuses; a grant may say more of what is wanted. Open takes it in any
+	// case, and Close gives it back. The other fields are then the grant's.
+	Grant *grant.Grant
 }
 
 // Limits of Config.Slots.

@@ -23,7 +23,9 @@ import (
 type door struct {
 	link     *Link
 	cfg      Config
-	at       *afxdp.Attachment // what has the frames come
+	at       *afxdp.Attachment // what has the frames come; nil: the service that granted them has it
+	granted  *afpacket.Granted // nil: at is this process's own
+	program  int               // a granted link's: the descriptor that keeps the program attached; else -1
 	mode     Mode
 	fallback string // why not a better mode
 	queues   []queue
@@ -54,14 +56,15 @@ func (d *door) check() error {
 
 // Open implements afpacket.Socket.
 func (d *door) Open(ifi *net.Interface) (_ *netpoll.Poller, err error) {
-	chunk, err := afxdp.ChunkFor(ifi)
-	if err != nil {
+	if d.granted != nil {
+		err = d.adopt()
+	} else {
+		err = d.enter(ifi)
+	}
+	if d.fd < 0 {
 		return nil, err
 	}
-	if d.fd, err = afpacket.OpenSocket(); err != nil {
-		return nil, afxdp.Explain("make the packet socket", err)
-	}
-	if err = d.enter(ifi, chunk); err == nil {
+	if err == nil {
 		err = d.watch()
 	}
 	if err != nil {
@@ -72,7 +75,15 @@ func (d *door) Open(ifi *net.Interface) (_ *netpoll.Poller, err error) {
 }
 
 // enter opens the sockets, and has the program send them the link's frames.
-func (d *door) enter(ifi *net.Interface, chunk int) (err error) {
+func (d *door) enter(ifi *net.Interface) (err error) {
+	d.fd, d.program = -1, -1
+	chunk, err := afxdp.ChunkFor(ifi)
+	if err != nil {
+		return err
+	}
+	if d.fd, err = afpacket.OpenSocket(); err != nil {
+		return afxdp.Explain("make the packet socket", err)
+	}
 	d.at, err = afxdp.Open(ifi, chunk, afxdp.Config{
 		EtherType: d.link.EtherType(), MAC: d.link.MAC(), Promiscuous: d.cfg.Promiscuous,
 		Mode: xsk.Mode(d.cfg.Mode), Slots: slots(d.cfg.Slots), NoVLANs: d.cfg.NoVLANs,
@@ -83,6 +94,29 @@ func (d *door) enter(ifi *net.Interface, chunk int) (err error) {
 	d.mode, d.fallback = Mode(d.at.Mode), d.at.Fallback
 	d.receiveFrom(d.at.TakeSockets(), slots(d.cfg.Slots))
 	return nil
+}
+
+// adopt takes the sockets that the service has opened.
+func (d *door) adopt() (err error) {
+	if d.fd, err = d.granted.TakeReceive(); err != nil {
+		return err
+	}
+	x, fds := d.granted.XDP, d.granted.TakeMore()
+	mode, err := xsk.ParseMode(x.Mode)
+	d.mode, d.fallback, d.program = Mode(mode), x.Fallback, fds[0]
+	var sockets []*xsk.Socket
+	for queues := fds[1:]; len(queues) > 0; queues = queues[2:] {
+		if err != nil {
+			err = errors.Join(err, unix.Close(queues[0]), unix.Close(queues[1]))
+			continue
+		}
+		var s *xsk.Socket
+		if s, err = xsk.Adopt(xsk.ConfigOf(len(sockets), x.Chunk, x.Slots), queues[0], queues[1]); err == nil {
+			sockets = append(sockets, s)
+		}
+	}
+	d.receiveFrom(sockets, x.Slots)
+	return afpacket.Explain("map the sockets' memory", err)
 }
 
 // slots returns how many frames a socket holds: a power of two.
@@ -153,7 +187,14 @@ func (d *door) Close() error {
 func (d *door) leave() error {
 	var errs []error
 	if d.at != nil {
-		errs = append(errs, d.at.Detach(), d.closeSockets(), d.at.Close())
+		errs = append(errs, d.at.Detach())
+	}
+	errs = append(errs, d.closeSockets())
+	if d.at != nil {
+		errs = append(errs, d.at.Close())
+	}
+	if d.program >= 0 {
+		errs = append(errs, unix.Close(d.program))
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -155,7 +155,7 @@ func (s *service) start(t *testing.T, sys system) {
 		}
 		server.mu.Lock()
 		defer server.mu.Unlock()
-		if len(server.conns)+len(server.users)+len(server.locks)+len(server.left)+server.strangers != 0 {
+		if len(server.conns)+len(server.users)+len(server.locks)+len(server.left)+len(server.xdp)+server.strangers != 0 {
 			t.Errorf("after Close: %d connections, %d users, %d locks", len(server.conns), len(server.users), len(server.locks))
 		}
 	})

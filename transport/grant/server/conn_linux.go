@@ -24,11 +24,14 @@ type conn struct {
 	who      *credentials
 	stranger bool // no rule named its user when it connected
 
-	warned  bool        // that its sockets outlive it; guarded by Server.mu
-	at      *attachment // of the link that was granted
-	sockets *sockets
-	memory  int64                // of the rings; guarded by Server.mu
-	locks   map[portKey]portName // changed by this goroutine alone, under Server.mu
+	warned     bool          // that its sockets outlive it; guarded by Server.mu
+	hungUp     bool          // the client has, or the service does; guarded by Server.mu
+	vacated    chan struct{} // closed once the interface of a link xdp may have another one
+	at         *attachment   // of the link that was granted
+	sockets    *sockets
+	handedOver bool                 // the client has them
+	memory     int64                // of the rings; guarded by Server.mu
+	locks      map[portKey]portName // changed by this goroutine alone, under Server.mu
 }
 
 // portName is how a program names a port that it locks. Its interface may have another name when it
@@ -71,10 +74,15 @@ func (c *conn) serve() {
 }
 
 func (c *conn) close() {
+	leave := c.server.hangUp(c) && c.handedOver
 	if c.sockets != nil {
 		c.server.threads <- struct{}{}
+		if err := c.sockets.detach(leave); err != nil {
+			c.server.log.Error("cannot undo a link", "pid", c.who.pid, "interface", c.at.name, "err", err)
+		}
 		c.sockets.close()
 		<-c.server.threads
+		c.server.vacate(c)
 	}
 	_ = c.unix.Close() // it is over either way
 	c.server.leave(c)
@@ -108,26 +116,40 @@ func (c *conn) open(r *protocol.Request) bool {
 	if err != nil {
 		return c.refuse(failed(err))
 	}
-	layout := at.layout(r)
-	if refusal := c.server.reserve(c, int64(layout.Bytes())); refusal != nil {
-		return c.refuse(refusal)
-	}
-	c.server.threads <- struct{}{}
-	c.sockets, err = c.server.system.open(at, r, scopes)
-	<-c.server.threads
+	bytes, err := at.bytes(r)
 	if err != nil {
-		c.server.unreserve(c)
 		return c.refuse(failed(err))
 	}
-	c.at = at
+	if refusal := c.server.reserve(c, bytes); refusal != nil {
+		return c.refuse(refusal)
+	}
+	if refusal := c.make(at, r, scopes); refusal != nil {
+		c.server.unreserve(c)
+		return c.refuse(refusal)
+	}
 	defer c.sockets.closeDescriptors()
 	c.server.log.Info("granted", "uid", c.who.UID, "user", userName(c.who.UID), "pid", c.who.pid, "interface", at.name,
-		"ethertype", r.EtherType.String(), "cluster_ports", scopeText(scopes), "ring_bytes", layout.Bytes())
-	return c.reply(&protocol.Reply{Open: &protocol.Opened{
-		Interface: at.name, Index: at.index, MTU: at.mtu, MAC: at.mac, EtherType: r.EtherType,
-		FiltersVLANs: at.driver.FiltersVLANs, TxQueues: at.driver.TxQueues, Namespace: at.namespace,
-		SlotSize: layout.SlotSize, Slots: layout.Slots,
-	}}, c.sockets.receive, c.sockets.send)
+		"ethertype", r.EtherType.String(), "cluster_ports", scopeText(scopes), "ring_bytes", bytes, "xdp", r.XDP)
+	c.handedOver = c.reply(&protocol.Reply{Open: at.opened(r, c.sockets)}, c.sockets.descriptors()...)
+	return c.handedOver
+}
+
+// make makes the sockets.
+func (c *conn) make(at *attachment, r *protocol.Request, scopes []rules.Scope) *protocol.RefusalError {
+	if r.XDP {
+		if refusal := c.server.occupy(c, at.index); refusal != nil {
+			return refusal
+		}
+	}
+	c.server.threads <- struct{}{}
+	made, err := c.server.system.open(at, r, scopes)
+	<-c.server.threads
+	if err != nil {
+		c.server.vacate(c)
+		return failed(err)
+	}
+	c.sockets, c.at = made, at
+	return nil
 }
 
 func scopeText(scopes []rules.Scope) string {
@@ -140,9 +162,13 @@ func scopeText(scopes []rules.Scope) string {
 
 // scopes returns what the rules allow of a request.
 func (c *conn) scopes(r *protocol.Request) ([]rules.Scope, *protocol.RefusalError) {
-	all := c.server.rules.Load().Scopes(c.who.Peer, r.Interface, r.EtherType)
+	allowed, by := c.server.rules.Load(), fmt.Sprintf("EtherType %v", r.EtherType)
+	all := allowed.Scopes(c.who.Peer, r.Interface, r.EtherType)
+	if r.XDP {
+		all, by = allowed.XDPScopes(c.who.Peer, r.Interface, r.EtherType), by+" and link xdp"
+	}
 	if len(all) == 0 {
-		return nil, c.server.deny(c, r, fmt.Sprintf("%s by EtherType %v", r.Interface, r.EtherType))
+		return nil, c.server.deny(c, r, r.Interface+" by "+by)
 	}
 	if r.Cluster == nil {
 		return all, nil

@@ -5,8 +5,9 @@
 //	           <--- refusal: the line to add, or the group to join
 //	           <--- receiving socket: filter locked, bound, ring set up and kept mapped here
 //	                sending socket: receives nothing
+//	           <--- of link xdp: the XDP program's attachment, a socket for each receive queue
 //	           ---> lock port 7 of cluster 1 <--- a descriptor that holds the port's name
-//	hangs up   ---> its ring's mapping and its locks go
+//	hangs up   ---> its ring's mapping and its locks go, and its XDP program
 //
 // The service has no part in the frames, and what it has handed out outlives it: a service that was
 // started anew knows the ports that are locked from the names in the kernel.

@@ -7,11 +7,16 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/internal/afxdp"
 	"github.com/rawlane/rawlane/internal/unixsocket"
+	"github.com/rawlane/rawlane/internal/xsk"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/grant/internal/protocol"
 	"github.com/rawlane/rawlane/transport/grant/internal/rules"
@@ -39,6 +44,7 @@ type Server struct {
 	users     map[uint32]*usage
 	memory    int64 // of the rings of all users
 	locks     map[portKey]*conn
+	xdp       map[int]*conn // who has link xdp on an interface, by its index
 }
 
 // system is what the service asks of the kernel. Tests put it into other network namespaces.
@@ -70,6 +76,7 @@ func open(socket string, cfg Config, sys system) (*Server, error) {
 		cfg: cfg, log: cmp.Or(cfg.Logger, slog.Default()), system: sys,
 		threads: make(chan struct{}, maxThreads), look: make(chan struct{}, 1),
 		conns: map[*conn]bool{}, left: map[*conn]bool{}, users: map[uint32]*usage{}, locks: map[portKey]*conn{},
+		xdp: map[int]*conn{},
 	}
 	if err := s.Reload(); err != nil {
 		return nil, fmt.Errorf("grant: %w", err)
@@ -209,6 +216,14 @@ func (s *Server) reserve(c *conn, bytes int64) *protocol.RefusalError {
 	return nil
 }
 
+// hangUp notes that a connection is over, and reports whether that is because the service ends.
+func (s *Server) hangUp(c *conn) (ending bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.hungUp = true
+	return s.closed
+}
+
 // release forgets a connection. The caller holds mu.
 func (s *Server) release(c *conn) {
 	u := s.users[c.who.UID]
@@ -247,8 +262,11 @@ func (s *Server) deny(c *conn, r *protocol.Request, what string) *protocol.Refus
 	if r.EtherType != transport.EtherTypeDefault {
 		text += fmt.Sprintf(" ethertype %v", r.EtherType)
 	}
+	if r.XDP {
+		text += " xdp yes"
+	}
 	text += ", and tell the service: systemctl reload rawlane-grant"
-	if groups := rules.GroupsOn(r.Interface, r.EtherType); len(groups) > 0 {
+	if groups := rules.GroupsOn(r.Interface, r.EtherType, r.XDP); len(groups) > 0 {
 		text += fmt.Sprintf("; or join group %s: usermod -aG %s %s", groups[0], groups[0], name)
 	}
 	return &protocol.RefusalError{Cause: protocol.Denied, Text: text + ")"}
@@ -256,8 +274,18 @@ func (s *Server) deny(c *conn, r *protocol.Request, what string) *protocol.Refus
 
 // failed is the refusal of what the system has refused.
 func failed(err error) *protocol.RefusalError {
+	var taken *xsk.OccupiedError
+	if errors.As(err, &taken) {
+		return occupied(taken)
+	}
 	text := err.Error()
-	if errors.Is(err, os.ErrPermission) {
+	switch {
+	case errors.Is(err, afxdp.ErrRights):
+		text = strings.TrimSuffix(text, afxdp.ErrRights.Error()) + "operation not permitted (the service itself " +
+			"lacks CAP_NET_ADMIN or CAP_BPF: AmbientCapabilities in its unit; or use link ring)"
+	case errors.Is(err, unix.ENOBUFS):
+		text += " (of the service: LimitMEMLOCK=infinity in its unit)"
+	case errors.Is(err, os.ErrPermission):
 		text += " (the service itself lacks CAP_NET_RAW: AmbientCapabilities in its unit)"
 	}
 	return &protocol.RefusalError{Cause: cause(err), Text: text}

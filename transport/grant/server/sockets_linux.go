@@ -6,10 +6,11 @@ import (
 	"os"
 	"unsafe"
 
-	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/internal/afpacket"
+	"github.com/rawlane/rawlane/internal/afxdp"
+	"github.com/rawlane/rawlane/internal/xsk"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/grant/internal/protocol"
 	"github.com/rawlane/rawlane/transport/grant/internal/rules"
@@ -22,7 +23,8 @@ import (
 // the kernel refuses to make it another one. So a program cannot take more of the kernel's memory,
 // which a ring's is and which no other limit covers, than it was given.
 type sockets struct {
-	receive, send int // -1 once they are closed
+	receive, send int               // -1 once they are closed; of link xdp there is no send
+	xdp           *afxdp.Attachment // of link xdp; else nil
 	inodes        []uint64
 	mappings      []mapping
 }
@@ -58,6 +60,9 @@ func findInterface(name string) (*attachment, error) {
 
 // open makes the sockets of a request, fixed to scopes.
 func (a *attachment) open(r *protocol.Request, scopes []rules.Scope) (_ *sockets, err error) {
+	if r.XDP {
+		return a.openXDP(r, scopes)
+	}
 	s := &sockets{receive: -1, send: -1}
 	defer func() {
 		if err != nil {
@@ -97,6 +102,9 @@ func (a *attachment) open(r *protocol.Request, scopes []rules.Scope) (_ *sockets
 // readInodes learns by which numbers the kernel lists the sockets.
 func (s *sockets) readInodes() error {
 	for _, fd := range []int{s.receive, s.send} {
+		if fd < 0 {
+			continue
+		}
 		var st unix.Stat_t
 		if err := unix.Fstat(fd, &st); err != nil {
 			return afpacket.Explain("number the socket", err)
@@ -111,12 +119,8 @@ func (s *sockets) openSend(index int) (err error) {
 	if s.send, err = afpacket.OpenSendSocket(index); err != nil {
 		return afpacket.Explain("make the sending socket", err)
 	}
-	nothing, err := bpf.Assemble([]bpf.Instruction{bpf.RetConstant{Val: 0}})
-	if err != nil {
+	if err := afpacket.DropAll(s.send); err != nil {
 		return err
-	}
-	if err := afpacket.AttachFilter(s.send, nothing); err != nil {
-		return afpacket.Explain("attach the filter", err)
 	}
 	if err := s.fixMemory(s.send, oneSlot); err != nil {
 		return afpacket.Explain("make the ring", err)
@@ -157,8 +161,19 @@ func (s *sockets) fixMemory(fd int, layout afpacket.RingLayout) error {
 	return err
 }
 
+// descriptors are those to hand over.
+func (s *sockets) descriptors() []int {
+	if s.xdp != nil {
+		return append([]int{s.receive}, s.xdp.Descriptors()...)
+	}
+	return []int{s.receive, s.send}
+}
+
 // closeDescriptors leaves the sockets to the program that has got them.
 func (s *sockets) closeDescriptors() {
+	if s.xdp != nil {
+		_ = s.xdp.CloseSockets() // as below
+	}
 	for _, fd := range []*int{&s.receive, &s.send} {
 		if *fd >= 0 {
 			_ = unix.Close(*fd) // nothing was written by it
@@ -167,6 +182,7 @@ func (s *sockets) closeDescriptors() {
 	}
 }
 
+// close closes what the service has of the sockets.
 func (s *sockets) close() {
 	s.closeDescriptors()
 	for _, m := range s.mappings {
@@ -175,9 +191,19 @@ func (s *sockets) close() {
 	s.mappings = nil
 }
 
+// forget closes what was kept to tell whether the client has its sockets still.
+func (s *sockets) forget() {
+	if s.xdp != nil {
+		_ = s.xdp.Close() // it is detached
+	}
+}
+
 // cause classes an error of opening.
 func cause(err error) protocol.Cause {
+	var occupied *xsk.OccupiedError
 	switch {
+	case errors.As(err, &occupied):
+		return protocol.Occupied
 	case errors.Is(err, transport.ErrNoInterface):
 		return protocol.NoInterface
 	case errors.Is(err, transport.ErrInterfaceDown):

@@ -77,16 +77,21 @@ func (s *Server) sweepOnce(warn bool) (done bool) {
 	if err != nil {
 		s.log.Error("cannot tell which sockets are still open: they count no more", "err", err)
 	}
+	inXDP := map[*conn]bool{}
+	for _, c := range candidates {
+		inXDP[c] = c.sockets.hasXDP()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range candidates {
-		open := slices.ContainsFunc(c.sockets.inodes, func(i uint64) bool { return living[i] })
+		open := inXDP[c] || slices.ContainsFunc(c.sockets.inodes, func(i uint64) bool { return living[i] })
 		attributes := []any{"uid", c.who.UID, "pid", c.who.pid, "interface", c.at.name}
 		switch {
 		case !open || s.closed:
 			s.log.Info("released", attributes...)
 			delete(s.left, c)
 			s.release(c)
+			c.sockets.forget()
 		case warn && !c.warned:
 			c.warned = true
 			s.log.Warn("the program has hung up, and its sockets are still open: they count on", attributes...)

@@ -24,14 +24,15 @@ import (
 	"github.com/rawlane/rawlane/transport/grant/internal/protocol"
 	"github.com/rawlane/rawlane/transport/grant/internal/rules"
 	"github.com/rawlane/rawlane/transport/ring"
+	"github.com/rawlane/rawlane/transport/xdp"
 )
 
 // userProgram is the environment variable with the service's socket that makes this binary a user's
 // program, which does what its input says, line by line.
 const userProgram = "GRANT_TEST_USER_PROGRAM"
 
-// runUserProgram carries out "link CLUSTER", "endpoint", "port N", "window" and "receive", and answers
-// each by a line: ok, what came, or the error.
+// runUserProgram carries out "link CLUSTER", "xdp", "endpoint", "port N", "window", "send TEXT",
+// "receive" and "close", and answers each by a line: ok, what came, or the error.
 func runUserProgram(socket string) {
 	u := &userState{socket: socket}
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
@@ -51,7 +52,7 @@ func runUserProgram(socket string) {
 type userState struct {
 	socket  string
 	cluster uint32
-	link    *ring.Link
+	link    transport.Link
 	ep      *mcd.Endpoint
 }
 
@@ -70,6 +71,20 @@ func (u *userState) do(words []string) (string, error) {
 			u.link, err = ring.Open("", ring.Config{Grant: g})
 		}
 		return "ok", err
+	case "xdp": // as any program: it need not know of grants
+		l, err := xdp.Open("eth0", xdp.Config{Slots: 64})
+		if err != nil {
+			return "", err
+		}
+		u.link = l
+		return fmt.Sprint("ok ", l.Mode()), nil
+	case "send":
+		_, err := u.link.Send([]transport.Frame{{
+			Dst: transport.Broadcast, EtherType: transport.EtherTypeDefault, Payload: message(3, 0, 7, words[1]),
+		}})
+		return "ok", err
+	case "close":
+		return "ok", u.link.Close()
 	case "receive":
 		frames := make([]transport.Frame, 1)
 		for {
@@ -103,14 +118,21 @@ type program struct {
 	who uint32
 	in  io.Writer
 	out *bufio.Scanner
+	cmd *exec.Cmd
 }
 
 // runAs starts a program of a user's, who is in no group, for as long as the test.
 func runAs(t *testing.T, s *service, uid uint32) *program {
 	t.Helper()
+	return runBy(t, s, uid, (*exec.Cmd).Start)
+}
+
+// runBy is runAs, with how the program is started.
+func runBy(t *testing.T, s *service, uid uint32, start func(*exec.Cmd) error) *program {
+	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
-	cmd.Env = append(os.Environ(), userProgram+"="+s.socket)
+	cmd.Env = append(os.Environ(), userProgram+"="+s.socket, grant.EnvSocket+"="+s.socket)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -120,11 +142,11 @@ func runAs(t *testing.T, s *service, uid uint32) *program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := start(cmd); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
-	return &program{t, uid, in, bufio.NewScanner(out)}
+	return &program{t, uid, in, bufio.NewScanner(out), cmd}
 }
 
 // must has the program do something and expects the answer to begin so, and to contain the rest.

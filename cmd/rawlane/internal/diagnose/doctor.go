@@ -297,7 +297,7 @@ func tryXDP(name string) finding {
 	}
 	cure := ""
 	if errors.Is(err, transport.ErrPermission) {
-		cure = "run as root"
+		cure = "run as root, or have root run: rawlane grant, with a line that says xdp yes"
 	}
 	return judge(kind, err, cure)
 }

@@ -32,13 +32,15 @@ func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "grant [--rules FILE] [--socket PATH] | --check FILE",
 		Short: "Hand packet sockets to programs of users who lack CAP_NET_RAW, by a file of rules",
-		Long: `Opens packet sockets for programs that may not, until it is interrupted. It needs CAP_NET_RAW; the
-programs need nothing, and find it by themselves: at ` + grant.DefaultSocket + `, or where
+		Long: `Opens packet sockets for programs that may not, until it is interrupted. It needs CAP_NET_RAW, and
+CAP_NET_ADMIN and CAP_BPF for link xdp (lines with "xdp yes"). The programs need nothing, and find
+it by themselves: at ` + grant.DefaultSocket + `, or where
 ` + grant.EnvSocket + ` says. What a socket receives is fixed to an interface, an EtherType, clusters and
 ports; who may have which is said by the file of rules, a line for each (docs/without-root.md):
 
   allow user alice   interface eth0   cluster 7      ports 0-99,253-255
   allow group hpc    interface eth0   cluster 1-100  ports any
+  allow user carol   interface eth2   cluster any    ports any   xdp yes
   limit group hpc    links 8          memory 64M
 
 SIGHUP reads the file anew; what was granted stays. Each grant and refusal is a line of the log.`,

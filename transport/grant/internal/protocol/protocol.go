@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/rawlane/rawlane/transport"
 )
@@ -24,7 +25,10 @@ const MaxSlots = 1 << 16
 
 // What a request asks for.
 const (
-	Open   = "open"   // sockets on an interface; the reply brings two descriptors, receiving and sending
+	// Open asks for sockets on an interface. The reply brings two descriptors, receiving and
+	// sending; with XDP, the socket that tells of the interface, the program's attachment, and for
+	// each receive queue its socket and that socket's memory.
+	Open   = "open"
 	Lock   = "lock"   // a port; the reply brings one descriptor, which holds the port's name, or none
 	Unlock = "unlock" // the port again
 )
@@ -35,9 +39,12 @@ type Request struct {
 	Interface string              `json:"interface"`
 	EtherType transport.EtherType `json:"ether_type,omitempty"` // 0: transport.EtherTypeDefault
 	Ring      bool                `json:"ring,omitempty"`
-	Slots     int                 `json:"slots,omitempty"`   // of the ring; 0: the default
-	Cluster   *uint32             `json:"cluster,omitempty"` // of Open: nil for all that may be used
-	Port      uint8               `json:"port,omitempty"`    // of Lock and Unlock
+	XDP       bool                `json:"xdp,omitempty"`
+	Mode      string              `json:"mode,omitempty"`     // of XDP; "": the best
+	NoVLANs   bool                `json:"no_vlans,omitempty"` // of XDP
+	Slots     int                 `json:"slots,omitempty"`    // of the ring, or of XDP; 0: the default
+	Cluster   *uint32             `json:"cluster,omitempty"`  // of Open: nil for all that may be used
+	Port      uint8               `json:"port,omitempty"`     // of Lock and Unlock
 }
 
 // Reply is an answer. Either Error is set, or the rest as far as the request wants it.
@@ -58,13 +65,29 @@ type Opened struct {
 	Namespace    string              `json:"namespace,omitempty"`
 	SlotSize     int                 `json:"slot_size,omitempty"`
 	Slots        int                 `json:"slots,omitempty"` // of the ring; 0: there is none
+	XDP          *OpenedXDP          `json:"xdp,omitempty"`
 }
+
+// OpenedXDP is what the sockets of AF_XDP are like.
+type OpenedXDP struct {
+	Mode     string `json:"mode"`
+	Fallback string `json:"fallback,omitempty"` // why not a better mode
+	Chunk    int    `json:"chunk"`              // bytes of a frame's memory
+	Slots    int    `json:"slots"`              // frames that a socket can receive into
+	Queues   int    `json:"queues"`             // receive queues, with a socket each
+}
+
+// MaxQueues is how many receive queues' sockets a reply can bring. The kernel takes 253 descriptors
+// in one message.
+const MaxQueues = 64
 
 // RefusalError is why a request was not met.
 type RefusalError struct {
 	Cause Cause  `json:"cause"`
 	Text  string `json:"text"`
-	PID   int    `json:"pid,omitempty"` // of PortLocked: the holder, if that is known
+	PID   int    `json:"pid,omitempty"` // of PortLocked and Occupied: the holder, if that is known
+	// Program is of Occupied: the holder's XDP program, if that is known.
+	Program string `json:"program,omitempty"`
 }
 
 func (r *RefusalError) Error() string { return r.Text }
@@ -80,6 +103,7 @@ const (
 	NoInterface   Cause = "no_interface"   // there is none of that name
 	InterfaceDown Cause = "interface_down" // it is not up
 	PortLocked    Cause = "port_locked"    // another program has the port
+	Occupied      Cause = "occupied"       // the interface runs another XDP program
 	Failed        Cause = "failed"         // the system refused
 )
 
@@ -100,11 +124,17 @@ func (r *Request) validate() error {
 		return fmt.Errorf("interface %q (want the name of a network interface)", r.Interface)
 	case r.EtherType == transport.EtherTypeAny:
 		return errors.New("ether_type: any (a granted socket is for one EtherType)")
-	case r.Do != Open && (r.Cluster == nil || r.Ring || r.Slots != 0):
+	case r.Do != Open && (r.Cluster == nil || r.Ring || r.XDP || r.Slots != 0):
 		return errors.New("lock and unlock want a cluster, and no ring")
+	case r.Ring && r.XDP:
+		return errors.New("ring and xdp: want one of the two")
+	case !r.XDP && (r.Mode != "" || r.NoVLANs):
+		return errors.New("mode and no_vlans are for xdp")
+	case r.Mode != "" && !slices.Contains(modes, r.Mode):
+		return fmt.Errorf("mode %q (want auto, zero-copy, native or generic)", r.Mode)
 	case r.Do == Open && r.Port != 0:
 		return errors.New("port: is for lock and unlock")
-	case r.Slots != 0 && (!r.Ring || r.Slots < 2 || r.Slots > MaxSlots):
+	case r.Slots != 0 && (!r.Ring && !r.XDP || r.Slots < 2 || r.Slots > MaxSlots):
 		return fmt.Errorf("slots %d: out of range (2 to %d, with a ring)", r.Slots, MaxSlots)
 	}
 	if r.EtherType == 0 {
@@ -112,6 +142,9 @@ func (r *Request) validate() error {
 	}
 	return nil
 }
+
+// modes are those of package xdp.
+var modes = []string{"auto", "zero-copy", "native", "generic"}
 
 // validName reports whether an interface could have that name. It keeps the journal's lines whole.
 func validName(name string) bool {

@@ -19,6 +19,8 @@ func TestRequestsGoOver(t *testing.T) {
 		{Do: Open, Interface: "abcdefghijklmno", EtherType: 0x88b6, Ring: true},
 		{Do: Open, Interface: "!~", Ring: true, Slots: 2, Cluster: number(0)},
 		{Do: Open, Interface: "eth0.5", Ring: true, Slots: MaxSlots, Cluster: number(1<<32 - 1)},
+		{Do: Open, Interface: "eth0", XDP: true},
+		{Do: Open, Interface: "eth0", XDP: true, Mode: "zero-copy", NoVLANs: true, Slots: 64},
 		{Do: Lock, Interface: "eth0", Cluster: number(7), Port: 255},
 		{Do: Unlock, Interface: "eth0", Cluster: number(7)},
 	} {
@@ -41,18 +43,26 @@ func TestGolden(t *testing.T) {
 	for want, message := range map[string]any{
 		`{"do":"open","interface":"eth0","ether_type":34997,"ring":true,"slots":64,"cluster":7}`: &Request{
 			Do: Open, Interface: "eth0", EtherType: 0x88b5, Ring: true, Slots: 64, Cluster: number(7)},
+		`{"do":"open","interface":"eth0","ether_type":34997,"xdp":true,"mode":"native","no_vlans":true,"slots":64}`: &Request{
+			Do: Open, Interface: "eth0", EtherType: 0x88b5, XDP: true, Mode: "native", NoVLANs: true, Slots: 64},
 		`{"do":"lock","interface":"eth0","cluster":0,"port":9}`: &Request{Do: Lock, Interface: "eth0", Cluster: number(0), Port: 9},
 		`{}`: &Reply{},
-		`{"error":{"cause":"port_locked","text":"x","pid":5}}`: &Reply{Error: &RefusalError{PortLocked, "x", 5}},
+		`{"error":{"cause":"port_locked","text":"x","pid":5}}`: &Reply{Error: &RefusalError{Cause: PortLocked, Text: "x", PID: 5}},
 		`{"open":{"interface":"eth0","index":3,"mtu":1500,"mac":"02:00:00:00:00:01","ether_type":34997,"filters_vlans":true,` +
 			`"tx_queues":4,"namespace":"77","slot_size":2048,"slots":64}}`: &Reply{Open: &Opened{
-			"eth0", 3, 1500, transport.MAC{2, 0, 0, 0, 0, 1}, 0x88b5, true, 4, "77", 2048, 64}},
+			"eth0", 3, 1500, transport.MAC{2, 0, 0, 0, 0, 1}, 0x88b5, true, 4, "77", 2048, 64, nil}},
+		`{"open":{"interface":"eth0","index":3,"mtu":1500,"mac":"02:00:00:00:00:01","ether_type":34997,"tx_queues":4,` +
+			`"xdp":{"mode":"native","fallback":"why","chunk":2048,"slots":64,"queues":2}}}`: &Reply{Open: &Opened{
+			Interface: "eth0", Index: 3, MTU: 1500, MAC: transport.MAC{2, 0, 0, 0, 0, 1}, EtherType: 0x88b5, TxQueues: 4,
+			XDP: &OpenedXDP{"native", "why", 2048, 64, 2}}},
+		`{"error":{"cause":"occupied","text":"x","pid":5,"program":"p"}}`: &Reply{
+			Error: &RefusalError{Occupied, "x", 5, "p"}},
 	} {
 		if got := string(Append([]byte("x"), message)); got != "x"+want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
-	if (&RefusalError{Denied, "why", 0}).Error() != "why" {
+	if (&RefusalError{Cause: Denied, Text: "why"}).Error() != "why" {
 		t.Error("a refusal does not say why")
 	}
 }
@@ -85,6 +95,12 @@ var wrongRequests = map[string]string{
 	`{"do":"open","interface":"eth0","ring":true,"slots":1}`:             "slots 1: out of range",
 	`{"do":"open","interface":"eth0","ring":true,"slots":-2}`:            "slots -2: out of range",
 	`{"do":"open","interface":"eth0","ring":true,"slots":65537}`:         "slots 65537: out of range",
+	`{"do":"open","interface":"eth0","ring":true,"xdp":true}`:            "want one of the two",
+	`{"do":"open","interface":"eth0","mode":"native"}`:                   "are for xdp",
+	`{"do":"open","interface":"eth0","ring":true,"no_vlans":true}`:       "are for xdp",
+	`{"do":"open","interface":"eth0","xdp":true,"mode":"fast"}`:          `mode "fast" (want auto`,
+	`{"do":"open","interface":"eth0","xdp":true,"slots":65537}`:          "slots 65537: out of range",
+	`{"do":"lock","interface":"eth0","cluster":1,"xdp":true}`:            "no ring",
 	`{"do":"lock","interface":"eth0","port":1}`:                          "want a cluster",
 	`{"do":"unlock","interface":"eth0","port":1}`:                        "want a cluster",
 	`{"do":"lock","interface":"eth0","cluster":1,"ring":true}`:           "no ring",
@@ -122,6 +138,7 @@ func FuzzParseRequest(f *testing.F) {
 	f.Add([]byte(`{"do":"open","interface":"eth0","ether_type":34997,"ring":true,"slots":64,"cluster":7}`))
 	f.Add([]byte(`{"do":"lock","interface":"eth0","cluster":0,"port":9}`))
 	f.Add([]byte(`{"do":"open","interface":"eth0"}`))
+	f.Add([]byte(`{"do":"open","interface":"eth0","xdp":true,"mode":"native","no_vlans":true,"slots":64}`))
 	for _, text := range slices.Sorted(maps.Keys(wrongRequests)) {
 		f.Add([]byte(text))
 	}
@@ -134,7 +151,8 @@ func FuzzParseRequest(f *testing.F) {
 		if err != nil || !bytes.Equal(Append(nil, again), Append(nil, r)) {
 			t.Errorf("%q became %+v, and then %+v, %v", b, r, again, err)
 		}
-		if strings.ContainsAny(r.Interface, " \n\"/") || r.Slots < 0 || r.Slots > MaxSlots || r.Do != Open && r.Cluster == nil {
+		if strings.ContainsAny(r.Interface, " \n\"/") || r.Slots < 0 || r.Slots > MaxSlots || r.Do != Open && r.Cluster == nil ||
+			r.XDP && r.Ring || !r.XDP && r.Mode != "" {
 			t.Errorf("%q is taken for %+v", b, r)
 		}
 	})
@@ -146,6 +164,7 @@ func FuzzParseReply(f *testing.F) {
 		`{}`, `{"error":{"cause":"port_locked","text":"x","pid":5}}`, `{"opened":{}}`, `{"open":{"mac":"x"}}`, `{}{}`, ``,
 		`{"open":{"interface":"eth0","index":3,"mtu":1500,"mac":"02:00:00:00:00:01","ether_type":34997,"filters_vlans":true,` +
 			`"tx_queues":4,"namespace":"77","slot_size":2048,"slots":64}}`,
+		`{"open":{"interface":"eth0","xdp":{"mode":"native","fallback":"why","chunk":2048,"slots":64,"queues":2}}}`,
 		strings.Repeat(" ", MaxMessage+1),
 	} {
 		f.Add([]byte(text))

@@ -118,7 +118,7 @@ func (p *parser) line(r *Rules) error {
 	}
 }
 
-// allowance reads WHO interface LIST cluster LIST ports LIST [ethertype N].
+// allowance reads WHO interface LIST cluster LIST ports LIST [ethertype N] [xdp yes].
 func (p *parser) allowance() (a allowance, err error) {
 	if a.who, err = p.who(); err != nil {
 		return a, err
@@ -137,12 +137,26 @@ func (p *parser) allowance() (a allowance, err error) {
 	for _, c := range clusters {
 		a.scopes = append(a.scopes, Scope{c, ports})
 	}
-	if a.etherType = transport.EtherTypeDefault; len(p.words) > 0 {
+	if a.etherType = transport.EtherTypeDefault; len(p.words) > 0 && p.words[0] != "xdp" {
 		if a.etherType, err = p.etherType(); err != nil {
 			return a, err
 		}
 	}
+	if len(p.words) > 0 && p.words[0] == "xdp" {
+		if a.xdp, err = p.xdp(); err != nil {
+			return a, err
+		}
+	}
 	return a, p.end()
+}
+
+// xdp reads xdp yes: also by link xdp, which takes the interface's one XDP program.
+func (p *parser) xdp() (bool, error) {
+	text, err := p.value("xdp")
+	if err == nil && text != "yes" && text != "no" {
+		err = fmt.Errorf("xdp %q: want yes or no", text)
+	}
+	return text == "yes", err
 }
 
 // restriction reads WHO links N memory SIZE, or the same of the total.

@@ -4,6 +4,7 @@
 //	allow user alice    interface eth0       cluster 7      ports 0-99,253-255
 //	allow group hpc     interface eth0,eth1  cluster 1-100  ports any
 //	allow user bob      interface any        cluster any    ports any           ethertype 0x88b6
+//	allow user carol    interface eth2       cluster any    ports any           xdp yes
 //	limit group hpc     links 8              memory 64M
 //	limit any           links 4              memory 16M
 //	limit total         links 500            memory 512M
@@ -83,6 +84,7 @@ type allowance struct {
 	interfaces []string // nil: any
 	etherType  transport.EtherType
 	scopes     []Scope
+	xdp        bool // by link xdp, too
 }
 
 // Limit is how much a user may have at one time.
@@ -105,10 +107,19 @@ type Rules struct {
 }
 
 // Scopes returns what a program may receive on an interface by an EtherType; none if it may not.
-func (r *Rules) Scopes(p Peer, ifname string, etherType transport.EtherType) (scopes []Scope) {
+func (r *Rules) Scopes(p Peer, ifname string, etherType transport.EtherType) []Scope {
+	return r.scopes(p, ifname, etherType, false)
+}
+
+// XDPScopes returns what of Scopes it may receive by link xdp.
+func (r *Rules) XDPScopes(p Peer, ifname string, etherType transport.EtherType) []Scope {
+	return r.scopes(p, ifname, etherType, true)
+}
+
+func (r *Rules) scopes(p Peer, ifname string, etherType transport.EtherType, xdp bool) (scopes []Scope) {
 	for i := range r.allows {
 		a := &r.allows[i]
-		if a.etherType == etherType && a.covers(p) && a.on(ifname) {
+		if a.etherType == etherType && a.covers(p) && a.on(ifname) && (a.xdp || !xdp) {
 			scopes = append(scopes, a.scopes...)
 		}
 	}
@@ -166,10 +177,10 @@ func (r *Rules) Total() Limit {
 
 var ranks = map[string]int{kindAny: 1, kindGroup: 2, kindUser: 3}
 
-// GroupsOn returns the groups whose members may use an interface.
-func (r *Rules) GroupsOn(ifname string, etherType transport.EtherType) (names []string) {
+// GroupsOn returns the groups whose members may use an interface; with xdp, by link xdp.
+func (r *Rules) GroupsOn(ifname string, etherType transport.EtherType, xdp bool) (names []string) {
 	for i := range r.allows {
-		if a := &r.allows[i]; a.kind == kindGroup && a.etherType == etherType && a.on(ifname) {
+		if a := &r.allows[i]; a.kind == kindGroup && a.etherType == etherType && a.on(ifname) && (a.xdp || !xdp) {
 			names = append(names, a.name)
 		}
 	}
@@ -184,8 +195,12 @@ func (r *Rules) String() string {
 		names := cmp.Or(strings.Join(a.interfaces, ","), kindAny)
 		for _, s := range a.scopes {
 			cluster, ports, _ := strings.Cut(s.String(), ":")
-			fmt.Fprintf(&b, "allow %v interface %s cluster %s ports %s ethertype %v\n",
+			fmt.Fprintf(&b, "allow %v interface %s cluster %s ports %s ethertype %v",
 				a.who, names, cluster, ports, a.etherType)
+			if a.xdp {
+				b.WriteString(" xdp yes")
+			}
+			b.WriteByte('\n')
 		}
 	}
 	for _, l := range r.limits {

@@ -74,17 +74,51 @@ allow any         interface lab0       cluster 1       ports 1
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
-	if got := r.GroupsOn("eth1", ours); !slices.Equal(got, []string{"hpc"}) {
+	if got := r.GroupsOn("eth1", ours, false); !slices.Equal(got, []string{"hpc"}) {
 		t.Errorf("groups on eth1: %v", got)
 	}
-	for _, none := range [][]string{r.GroupsOn("eth2", ours), r.GroupsOn("eth1", 0x88b6), r.GroupsOn("lab0", ours)} {
+	for _, none := range [][]string{
+		r.GroupsOn("eth2", ours, false), r.GroupsOn("eth1", 0x88b6, false), r.GroupsOn("lab0", ours, false), r.GroupsOn("eth1", ours, true),
+	} {
 		if len(none) != 0 {
 			t.Errorf("groups where none is allowed: %v", none)
 		}
 	}
 	twice := parse(t, strings.Repeat("allow group lab interface any cluster 1 ports any\nallow group hpc interface any cluster 1 ports any\n", 2))
-	if got := twice.GroupsOn("eth1", ours); !slices.Equal(got, []string{"hpc", "lab"}) {
+	if got := twice.GroupsOn("eth1", ours, false); !slices.Equal(got, []string{"hpc", "lab"}) {
 		t.Errorf("groups of two lines each: %v", got)
+	}
+}
+
+// Link xdp is allowed by lines that say so alone.
+func TestXDPScopes(t *testing.T) {
+	r := parse(t, `
+allow user alice  interface eth0  cluster 7  ports 1
+allow user alice  interface eth0  cluster 8  ports 2  xdp yes
+allow user alice  interface eth0  cluster 9  ports 3  xdp no
+allow group hpc   interface eth1  cluster 1  ports 4  ethertype 0x88b6 xdp yes
+`)
+	for _, c := range []struct {
+		name      string
+		who       Peer
+		ifname    string
+		etherType transport.EtherType
+		any, xdp  string
+	}{
+		{"a user", alice, "eth0", ours, "[7:1 8:2 9:3]", "[8:2]"},
+		{"on another interface", alice, "eth1", ours, "[]", "[]"},
+		{"a group, by another EtherType", bob, "eth1", 0x88b6, "[1:4]", "[1:4]"},
+		{"a group", bob, "eth1", ours, "[]", "[]"},
+	} {
+		if got := fmt.Sprint(r.Scopes(c.who, c.ifname, c.etherType)); got != c.any {
+			t.Errorf("%s: %s, want %s", c.name, got, c.any)
+		}
+		if got := fmt.Sprint(r.XDPScopes(c.who, c.ifname, c.etherType)); got != c.xdp {
+			t.Errorf("%s by link xdp: %s, want %s", c.name, got, c.xdp)
+		}
+	}
+	if got := r.GroupsOn("eth1", 0x88b6, true); !slices.Equal(got, []string{"hpc"}) {
+		t.Errorf("groups that may use link xdp: %v", got)
 	}
 }
 
@@ -204,6 +238,10 @@ var wrongLines = map[string]string{
 	good + " ethertype 0x8100":  "is of IP, ARP or VLAN tags",
 	good + " ethertype 0x88a8":  "is of IP, ARP or VLAN tags",
 	good + " ethertype 0x600 x": `"x": want the end of the line`,
+	good + " xdp":               "xdp: no value",
+	good + " xdp 1":             `xdp "1": want yes or no`,
+	good + " xdp yes x":         `"x": want the end of the line`,
+	good + " xdp yes ethertype": `"ethertype": want the end of the line`,
 	"allow user alice interface eth0 cluster 7 ports " + list(17): "ports: 17 numbers and ranges (at most 16 on a line)",
 	"allow total interface eth0 cluster 7 ports 9":                `"total": want user NAME, group NAME or any`,
 	"limit total":                               `"": want links here`,
@@ -264,6 +302,8 @@ var rightLines = map[string]string{
 	"allow any interface any cluster 1 ports 9,8,3-4,5,1-3,11-11":               "allow any interface any cluster 1 ports 1-5,8-9,11 ethertype 0x88b5\n",
 	"allow any interface any cluster 1 ports 200-255,0-10,5-250":                "allow any interface any cluster 1 ports any ethertype 0x88b5\n",
 	"allow any interface any cluster 1-9,3-5,11 ports 7":                        "allow any interface any cluster 1-9 ports 7 ethertype 0x88b5\nallow any interface any cluster 11 ports 7 ethertype 0x88b5\n",
+	"allow any interface any cluster 1 ports 2 xdp yes":                         "allow any interface any cluster 1 ports 2 ethertype 0x88b5 xdp yes\n",
+	"allow any interface any cluster 1 ports 2 ethertype 0x88b6 xdp no":         "allow any interface any cluster 1 ports 2 ethertype 0x88b6\n",
 	"limit user bob links 65535 memory 4294967295":                              "limit user bob links 65535 memory 4294967295\n",
 	"limit group 7 links 0 memory 3G":                                           "limit group 7 links 0 memory 3221225472\n",
 	"limit any links 1 memory 2M# so":                                           "limit any links 1 memory 2097152\n",
@@ -289,9 +329,9 @@ func TestStringIsARuleFile(t *testing.T) {
 		var b strings.Builder
 		for range r.IntN(4) {
 			c, p := r.Uint32()>>r.IntN(32), r.IntN(256)
-			fmt.Fprintf(&b, "allow %s interface %s cluster %d-%d,%d ports %d-%d,%d\n", []string{"any", "user alice", "group hpc"}[r.IntN(3)],
+			fmt.Fprintf(&b, "allow %s interface %s cluster %d-%d,%d ports %d-%d,%d%s\n", []string{"any", "user alice", "group hpc"}[r.IntN(3)],
 				[]string{"any", "eth0", "eth0,eth1"}[r.IntN(3)], c, c+min(r.Uint32()>>r.IntN(32), math.MaxUint32-c), r.Uint32(),
-				p, p+r.IntN(256-p), r.IntN(256))
+				p, p+r.IntN(256-p), r.IntN(256), []string{"", " xdp yes"}[r.IntN(2)])
 		}
 		a := parse(t, b.String())
 		again := parse(t, a.String())
@@ -302,6 +342,9 @@ func TestStringIsARuleFile(t *testing.T) {
 			who, ifname := []Peer{alice, bob, nobody}[r.IntN(3)], []string{"eth0", "eth1", "eth2"}[r.IntN(3)]
 			if x, y := fmt.Sprint(a.Scopes(who, ifname, ours)), fmt.Sprint(again.Scopes(who, ifname, ours)); x != y {
 				t.Fatalf("%s\nallows %s, and when read again %s", &b, x, y)
+			}
+			if x, y := fmt.Sprint(a.XDPScopes(who, ifname, ours)), fmt.Sprint(again.XDPScopes(who, ifname, ours)); x != y {
+				t.Fatalf("%s\nallows %s by link xdp, and when read again %s", &b, x, y)
 			}
 		}
 	}

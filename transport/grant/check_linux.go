@@ -1,0 +1,79 @@
+package grant
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/internal/xsk"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/grant/internal/protocol"
+)
+
+// checkOpened checks what a service has sent: it need not be ours.
+func checkOpened(reply *protocol.Reply, fds []int, xdp bool) error {
+	o := reply.Open
+	if o == nil || o.MTU < 1 || o.TxQueues < 1 || (o.XDP != nil) != xdp || len(fds) != descriptorsOf(o) ||
+		o.Slots != 0 && !validRing(o) || xdp && !validXDP(o) {
+		return fmt.Errorf("the service answered something else (%d descriptors; is it another version?)", len(fds))
+	}
+	if xdp {
+		return checkXDP(o.XDP, fds)
+	}
+	for _, fd := range fds {
+		if !isSocket(fd, unix.AF_PACKET) {
+			return errNoPacketSocket
+		}
+	}
+	return nil
+}
+
+var errNoPacketSocket = errors.New("the service sent a descriptor that is no packet socket")
+
+// descriptorsOf returns how many come with a reply.
+func descriptorsOf(o *protocol.Opened) int {
+	if o.XDP != nil {
+		return 2 + 2*o.XDP.Queues
+	}
+	return 2
+}
+
+func isSocket(fd, domain int) bool {
+	got, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
+	return err == nil && got == domain
+}
+
+func powerOfTwo(n int) bool { return n > 0 && n&(n-1) == 0 }
+
+func validRing(o *protocol.Opened) bool {
+	return o.Slots >= 2 && o.SlotSize > o.MTU && powerOfTwo(o.Slots) && powerOfTwo(o.SlotSize)
+}
+
+// validXDP reports whether frames of the interface fit the chunks, and the numbers are such as a
+// socket can have.
+func validXDP(o *protocol.Opened) bool {
+	x := o.XDP
+	_, err := xsk.ParseMode(x.Mode)
+	chunk, ok := xsk.ChunkFor(o.MTU + transport.MaxHeaderLen)
+	return err == nil && ok && x.Chunk == chunk && x.Slots >= 2 && x.Slots <= protocol.MaxSlots &&
+		powerOfTwo(x.Slots) && x.Queues >= 1 && x.Queues <= protocol.MaxQueues && o.Slots == 0
+}
+
+// checkXDP checks descriptors that came for AF_XDP. That of the program's attachment may be
+// anything: it is only kept open.
+func checkXDP(x *protocol.OpenedXDP, fds []int) error {
+	if !isSocket(fds[0], unix.AF_PACKET) {
+		return errNoPacketSocket
+	}
+	for k, queue := 0, fds[2:]; k < x.Queues; k++ {
+		cfg := xsk.ConfigOf(k, x.Chunk, x.Slots)
+		if !isSocket(queue[2*k], unix.AF_XDP) {
+			return fmt.Errorf("the service sent no socket of AF_XDP for queue %d", k)
+		}
+		if !xsk.IsMemory(queue[2*k+1], cfg.MemoryBytes()) {
+			return fmt.Errorf("the service sent no memory of %d bytes for queue %d", cfg.MemoryBytes(), k)
+		}
+	}
+	return nil
+}
