@@ -80,3 +80,15 @@ func TestTexts(t *testing.T) {
 		}
 	}
 }
+
+// What a silent path is an error of: a key mismatch only where one was seen.
+func TestNoAnswerError_Is(t *testing.T) {
+	other := errors.New("other")
+	for _, e := range []*mcd.NoAnswerError{{}, {Keys: mcd.ErrKeyMismatch}} {
+		for target, want := range map[error]bool{mcd.ErrNoAnswer: true, mcd.ErrKeyMismatch: e.Keys != nil, other: false} {
+			if got := errors.Is(e, target); got != want {
+				t.Errorf("keys %v: is %v: %t, want %t", e.Keys, target, got, want)
+			}
+		}
+	}
+}
