@@ -56,12 +56,11 @@ const (
 func (l *Link) seek(o neighbour, met func()) {
 	defer met()
 	for pause := firstPause; !l.closed.Load(); pause = min(2*pause, lastPause) {
-		if o.conn != nil && l.keep(o.conn, true, met) {
+		if o.conn == nil {
+			err := fmt.Errorf("%v: %w", o.mac, o.err)
+			l.refused.Store(&err)
+		} else if l.keep(o.conn, true, met) {
 			return // a successor of it seeks us
-		}
-		if o.conn == nil && o.err != nil {
-			o.err = fmt.Errorf("%v: %w", o.mac, o.err)
-			l.refused.Store(&o.err)
 		}
 		select {
 		case <-time.After(pause):

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/shm/internal/hello"
 	"github.com/rawlane/rawlane/transport/shm/internal/records"
 )
 
@@ -107,7 +108,8 @@ func TestHalf_NoMemory(t *testing.T) {
 	}
 }
 
-// A station whose socket takes no connections, though somebody listens there, is named with the reason.
+// A station whose socket takes no connections, though somebody listens there, is named with the
+// reason, which is still known when it takes them.
 func TestMeet_NoConnection(t *testing.T) {
 	dir := Folder(t)
 	path := filepath.Join(dir, "test", "020000000042")
@@ -122,6 +124,27 @@ func TestMeet_NoConnection(t *testing.T) {
 	l := opened(t, dir, 1)
 	if err := l.MeetErr(); !errors.Is(err, unix.EPROTOTYPE) || !strings.Contains(err.Error(), "02:00:00:00:00:42: ") {
 		t.Errorf("%v, want who takes no connection, and why", err)
+	}
+	next, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path + ".next", Net: "unixpacket"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = next.Close() }()
+	if err := os.Rename(path+".next", path); err != nil {
+		t.Fatal(err)
+	}
+	_ = next.SetDeadline(time.Now().Add(Patience))
+	c, err := next.AcceptUnix()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	_ = c.SetDeadline(time.Now().Add(Patience))
+	if _, err := c.Read(make([]byte, hello.Len)); err != nil { // now it takes them, and hears the link
+		t.Fatal(err)
+	}
+	if err := l.MeetErr(); !errors.Is(err, unix.EPROTOTYPE) {
+		t.Errorf("%v, and it has not refused since", err)
 	}
 }
 
