@@ -274,6 +274,7 @@ func TestCollectives_Misuse(t *testing.T) {
 			"alltoall":       mpi.Alltoall(ctx, c, one, two),
 			"alltoallv":      mpi.Alltoallv(ctx, c, [][]int{one}, [][]int{one, one}),
 			"alltoallv, too": mpi.Alltoallv(ctx, c, [][]int{one, one}, [][]int{one}),
+			"alltoallv part": mpi.Alltoallv(ctx, c, [][]int{one}, [][]int{two}),
 			"reduce":         mpi.Reduce(ctx, c, one, two, mpi.Sum, 0),
 			"allreduce":      mpi.Allreduce(ctx, c, one, two, mpi.Sum),
 			"scan":           mpi.Scan(ctx, c, one, two, mpi.Sum),
