@@ -94,7 +94,7 @@ func (p *peer) applyGet(r *record) {
 		p.replyValue(requestID, 0, refusal)
 		return
 	}
-	p.reply(reply{op: opData, requestID: requestID, w: w, off: off, n: n})
+	p.reply(reply{op: opData, requestID: requestID, w: w, secret: w.key.Secret, off: off, n: n})
 }
 
 func (p *peer) applyAtomic(r *record) {

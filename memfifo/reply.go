@@ -13,6 +13,7 @@ type reply struct {
 	refusal   Refusal
 	id        uint16 // of the window or FIFO that has refused
 	w         *Window
+	secret    uint64 // with which the Get came: a window that was rebound has another one
 	off, n    uint64 // what is left to be read
 	at        uint32 // how much of a Get was sent
 }
@@ -39,7 +40,7 @@ func (p *peer) sendReplies() {
 // sendReply returns false if not all of it is in frames.
 func (p *peer) sendReply(r *reply) bool {
 	if r.op == opData {
-		if !r.w.revoked {
+		if !r.w.revoked && r.w.key.Secret == r.secret {
 			return p.sendData(r)
 		}
 		*r = reply{op: opError, requestID: r.requestID, refusal: NoSuchID}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -351,6 +352,34 @@ func TestSplit(t *testing.T) {
 				t.Errorf("%v, %+v", buf, s)
 			}
 		}
+	})
+}
+
+// Communicators that are made at once, from different ones, are different.
+func TestDup_AtOnce(t *testing.T) {
+	bubble(t, 2, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		ctx := t.Context()
+		first, err := c.Dup(ctx)
+		must(t, err)
+		var both sync.WaitGroup
+		var made [2]*mpi.Comm
+		for k, from := range []*mpi.Comm{c, first} {
+			both.Go(func() {
+				n, err := from.Dup(ctx)
+				must(t, err)
+				made[k] = n
+			})
+		}
+		both.Wait()
+		if c.Rank() == 0 {
+			must(t, mpi.Send(ctx, made[0], []byte{1}, 1, 0))
+			return
+		}
+		time.Sleep(time.Second)
+		if s, found, err := made[1].Iprobe(0, 0); found || err != nil {
+			t.Errorf("a message of another communicator: %+v, %v", s, err)
+		}
+		must(t, second(mpi.Recv(ctx, made[0], make([]byte, 1), 0, 0)))
 	})
 }
 

@@ -22,11 +22,10 @@ const (
 const AnyTag = -1
 
 // Contexts of the communicators: each has one for messages and, after it, one for collective
-// operations.
+// operations. A process numbers those that it gives.
 const (
 	worldContext = 0
-	firstContext = 2
-	maxContexts  = 1 << 31
+	maxContexts  = 1 << 15
 )
 
 // Comm is a communicator: a group of processes whose messages do not mix with those of others.

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/rawlane/rawlane/internal/activemsg"
+	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/mpi/internal/matching"
 	"github.com/rawlane/rawlane/mpi/internal/wire"
@@ -78,6 +79,9 @@ func requestOf(o *matching.Output) *Request {
 
 func (w *World) queue(to matching.Rank, it item) {
 	p := w.all[to]
+	if p.err != nil {
+		return
+	}
 	if len(p.queue) == 0 {
 		w.touched = append(w.touched, p)
 	}
@@ -89,8 +93,11 @@ func (w *World) queue(to matching.Rank, it item) {
 	}
 }
 
-// received completes a receive.
+// received completes a receive, unless the world was closed meanwhile.
 func (w *World) received(r *Request, source matching.Rank, e *matching.Envelope) {
+	if !r.active {
+		return
+	}
 	r.status = Status{Source: r.comm.rankOf(source), Tag: int(e.Tag), size: e.Size}
 	var err error
 	if e.Size > len(r.memory) {
@@ -213,8 +220,14 @@ func (w *World) carryOut(p *process, wait bool) {
 			p.busy = false
 			w.begin(p)
 			return
-		case err != nil:
+		case errors.Is(err, memfifo.ErrPeerDown), errors.Is(err, memfifo.ErrClosed), errors.Is(err, mcd.ErrUnknownNode):
 			w.fail(p.ID, err)
+			w.pop(p)
+		case err != nil: // of ours
+			if it.request != nil {
+				w.complete(it.request, err)
+			}
+			w.fail(p.ID, err) // it waits for a record that does not come
 			w.pop(p)
 		default:
 			w.pushed(p)

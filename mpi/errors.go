@@ -24,16 +24,21 @@ var (
 	ErrCancelled = errors.New("cancelled")
 	// ErrActive: the request is not complete. MPI_ERR_REQUEST.
 	ErrActive = errors.New("request is active")
+	// ErrWindows: too many long messages are under way.
+	ErrWindows = errors.New("too many long messages under way")
 	// ErrReceived: the message of a Mprobe was received before.
 	ErrReceived = errors.New("message was received before")
 	// ErrWithdrawn: the sender's context ended before its message was read.
 	ErrWithdrawn = errors.New("the sender has taken the message back")
 )
 
+// errGone: the other process takes this one for down, or for one that began anew.
+var errGone = errors.New("it has given this process up")
+
 // ProcessError names a process that is down. It is ErrProcessFailed.
 type ProcessError struct {
 	Rank int   // in the world
-	Err  error // a *memfifo.PeerDownError
+	Err  error // a *memfifo.PeerDownError, or what else has ended the conversation
 }
 
 func (e *ProcessError) Error() string {

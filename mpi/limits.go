@@ -1,6 +1,10 @@
 package mpi
 
-import "github.com/rawlane/rawlane/mcd"
+import (
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/mpi/internal/wire"
+)
 
 // Bounds and defaults.
 const (
@@ -8,8 +12,8 @@ const (
 	DefaultPort mcd.PortID = 246
 	// DefaultEagerLimit is about where asking first costs as much as a copy.
 	DefaultEagerLimit = 16 << 10
-	// MaxEagerLimit is the longest message that a process may keep for another one.
-	MaxEagerLimit = 1 << 20
+	// MaxEagerLimit is what a record holds.
+	MaxEagerLimit = memfifo.MaxRecord - wire.HeadLen - 8
 	// DefaultOfferFrom is above what a frame carries: a message of one frame is copied once at the
 	// receiver, offered or not.
 	DefaultOfferFrom = 2 << 10

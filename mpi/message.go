@@ -43,7 +43,9 @@ func Recv[T Element](ctx context.Context, c *Comm, buf []T, from, tag int) (Stat
 	if !r.completion.Done() {
 		s, err = r.cancel(err)
 	}
-	w.putRequest(r)
+	if r.completion.Done() {
+		w.putRequest(r)
+	}
 	return s, err
 }
 
@@ -59,7 +61,7 @@ func Sendrecv[T, U Element](
 ) (Status, error) {
 	r := Irecv(c, buf, from, fromTag)
 	if err := Send(ctx, c, data, to, tag); err != nil {
-		r.Cancel()
+		_, _ = r.cancel(err) // buf is the caller's again
 		return Status{}, err
 	}
 	s, err := r.Wait(ctx)
@@ -72,6 +74,7 @@ func Sendrecv[T, U Element](
 // begin makes a request anew.
 func (c *Comm) begin(r *Request, memory []byte) {
 	r.comm, r.memory, r.status = c, memory, Status{Source: AnySource, Tag: AnyTag}
+	r.send, r.receive, r.withdrawn = matching.Send{}, matching.Receive{}, false
 	r.completion.Reset()
 }
 
@@ -119,6 +122,10 @@ func (c *Comm) send(r *Request, context uint32, to matching.Rank, tag int32, syn
 	w.stats.Sent++
 	if len(r.memory) > w.cfg.EagerLimit {
 		w.awaitOffer(&r.send)
+	}
+	if w.closed {
+		w.mu.Unlock()
+		return r
 	}
 	w.out = w.engine.Send(&r.send, w.out[:0])
 	w.act()
@@ -191,7 +198,7 @@ func (c *Comm) beginReceive(r *Request, buf []byte, from, tag int) *Request {
 func (c *Comm) receive(r *Request, context uint32, from matching.Rank, tag int32) *Request {
 	w := c.w
 	w.mu.Lock()
-	if w.refuses(r, from) {
+	if w.refuses(r, matching.AnySource) { // what a process has sent before it went is received
 		return r
 	}
 	expect := w.expected(from)
@@ -232,6 +239,9 @@ func (w *World) expect(p *process) {
 // Cancel cancels a receive: Wait then returns ErrCancelled, unless a message was already on its way
 // into it. It is MPI_Cancel. A send cannot be cancelled.
 func (r *Request) Cancel() {
+	if r.comm == nil {
+		return // it was never begun
+	}
 	w := r.comm.w
 	w.mu.Lock()
 	if !r.active || r.receive.Owner != r {
@@ -265,6 +275,7 @@ func (r *Request) abandon(err error) error {
 	for r.queued.Load() > 0 { // at most as long as the receiver may be silent
 		w.idle.Wait()
 	}
+	r.withdrawn, r.memory = true, nil
 	w.mu.Unlock()
 	r.takeBack()
 	if r.completion.Done() {

@@ -353,6 +353,43 @@ func TestOpen(t *testing.T) {
 	must(t, again.Close())
 }
 
+// What a process has sent before it leaves is received after that; a message that it still had is
+// not, and one of its next life is not complete by an answer to the former one's.
+func TestLeftBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+		stays, err := mpi.Open(eps[0], mpi.Config{})
+		must(t, err)
+		leaves, err := mpi.Open(eps[1], mpi.Config{})
+		must(t, err)
+		must(t, mpi.Send(t.Context(), leaves.Comm(), []byte{7}, 0, 0))
+		mpi.Issend(leaves.Comm(), []byte{8}, 0, 1)
+		mpi.Isend(leaves.Comm(), make([]byte, 100_000), 0, 2)
+		time.Sleep(time.Second)
+		must(t, leaves.Close())
+		again, err := mpi.Open(eps[1], mpi.Config{})
+		must(t, err)
+		next := mpi.Issend(again.Comm(), []byte{9}, 0, 1)
+		time.Sleep(time.Second)
+		buf := make([]byte, 100_000)
+		for tag, want := range []byte{7, 8} {
+			s, err := mpi.Recv(t.Context(), stays.Comm(), buf, 1, tag)
+			must(t, err)
+			if buf[0] != want || s.Bytes() != 1 {
+				t.Errorf("%d, %+v, want %d", buf[0], s, want)
+			}
+		}
+		if _, err := mpi.Recv(t.Context(), stays.Comm(), buf, 1, 2); !errors.Is(err, mpi.ErrProcessFailed) {
+			t.Errorf("a message that is gone: %v", err)
+		}
+		if _, err := next.Wait(t.Context()); !errors.Is(err, mpi.ErrProcessFailed) {
+			t.Errorf("a send of the next life: %v", err)
+		}
+		must(t, again.Close())
+		must(t, stays.Close())
+	})
+}
+
 // A process that begins anew is not taken for its former self: its messages are dropped, and counted.
 func TestRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -375,6 +412,10 @@ func TestRestart(t *testing.T) {
 		}
 		if n := stays.Counters().Stale; n != 1 {
 			t.Errorf("%d records are stale, want 1", n)
+		}
+		_, err = mpi.Recv(t.Context(), again.Comm(), buf, 0, 0) // it was told
+		if !errors.Is(err, mpi.ErrProcessFailed) {
+			t.Errorf("%v", err)
 		}
 		must(t, again.Close())
 		must(t, stays.Close())

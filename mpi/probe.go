@@ -76,7 +76,11 @@ func MRecv[T Element](ctx context.Context, m *Message, buf []T) (Status, error) 
 	m.message = nil
 	w.act()
 	w.run()
-	return r.Wait(ctx)
+	s, err := r.Wait(ctx)
+	if !r.completion.Done() {
+		return r.cancel(err)
+	}
+	return s, err
 }
 
 // pattern returns what a probe looks for.

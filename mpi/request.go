@@ -23,7 +23,8 @@ func (s Status) Bytes() int { return s.size }
 func Count[T Element](s Status) int { return (s.size + sizeOf[T]() - 1) / sizeOf[T]() }
 
 // Request is a send or a receive that was begun: it is active until it is complete. Its data must
-// not be changed, and that of a receive not be read, before Wait or Test has said that it is.
+// not be changed, and that of a receive not be read, before Wait or Test has said that it is. One
+// goroutine at a time waits for a request, or tests it.
 type Request struct {
 	comm    *Comm
 	memory  []byte
@@ -39,12 +40,15 @@ type Request struct {
 	next, prev *Request // of those that are active
 	any        []*anyOf // who waits for this request or another one
 
-	// queued is how many items, at most one at a time, use the request's memory.
+	withdrawn bool // a send whose memory is its caller's again
+	detached  bool // nobody waits for it
+
+	// queued is not 0 while an item that was not carried out, or a Get, uses the request's memory.
 	queued atomic.Int32
 
 	returned atomic.Bool // by WaitAny or WaitSome
 
-	window *memfifo.Window // in which others use memory; the one that carries the record out has it
+	window *memfifo.Window // in which others use memory; set while queued, and then the waiter's
 }
 
 // activate makes a request active. The caller holds mu.
@@ -73,6 +77,9 @@ func (w *World) complete(r *Request, err error) {
 	}
 	r.completion.Complete(err)
 	r.completeAny()
+	if r.detached && !w.closed {
+		w.running.Go(func() { _, _ = r.outcome() }) // gives its window back, and tells nobody
+	}
 }
 
 // Wait waits until the request is complete. The end of ctx ends the wait, and not the request.
@@ -123,13 +130,18 @@ func (r *Request) awaitIdle() {
 
 // takeBack ends the use of the request's memory by others.
 func (r *Request) takeBack() {
+	if r.comm == nil {
+		return // it was never begun
+	}
+	w := r.comm.w
+	w.mu.Lock()
 	window := r.window
+	r.window = nil
+	w.mu.Unlock()
 	if window == nil {
 		return
 	}
-	r.window = nil
 	if _, err := window.Rebind(nil); err == nil {
-		w := r.comm.w
 		w.mu.Lock()
 		w.spare.windows = append(w.spare.windows, window)
 		w.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/rawlane/rawlane/mcd"
 )
@@ -79,12 +80,17 @@ func awaitAny(ctx context.Context, requests []*Request) error {
 		w.mu.Unlock()
 		return nil
 	}
+	waits := false
 	for _, r := range requests {
 		if r.active {
 			r.any = append(r.any, &a)
+			waits = true
 		}
 	}
 	w.mu.Unlock()
+	if !waits { // another goroutine has returned the last one
+		return nil
+	}
 	err := w.layer.Handler.Await(ctx, &a.completion)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -126,20 +132,26 @@ type Persistent struct {
 
 // SendInit makes a persistent send of data.
 func SendInit[T Element](c *Comm, data []T, to, tag int) *Persistent {
-	return &Persistent{start: func(r *Request) { c.beginSend(r, bytesOf(data), to, tag, false) }}
+	return persistent(func(r *Request) { c.beginSend(r, bytesOf(data), to, tag, false) })
 }
 
 // RecvInit makes a persistent receive into buf.
 func RecvInit[T Element](c *Comm, buf []T, from, tag int) *Persistent {
-	return &Persistent{start: func(r *Request) { c.beginReceive(r, bytesOf(buf), from, tag) }}
+	return persistent(func(r *Request) { c.beginReceive(r, bytesOf(buf), from, tag) })
+}
+
+// persistent returns an operation that was not started: it is complete, with an empty status.
+func persistent(start func(r *Request)) *Persistent {
+	p := &Persistent{start: start}
+	p.status = Status{Source: AnySource, Tag: AnyTag}
+	p.completion.Complete(nil)
+	return p
 }
 
 // Start begins the operation: MPI_Start. Its request has to be complete, or new: else ErrActive.
 func (p *Persistent) Start() error {
-	if p.comm != nil {
-		if _, done, _ := p.Test(); !done {
-			return ErrActive
-		}
+	if _, done, _ := p.Test(); !done {
+		return ErrActive
 	}
 	p.returned.Store(false)
 	p.start(&p.Request)
@@ -149,9 +161,14 @@ func (p *Persistent) Start() error {
 // Bsend sends a copy of data, and does not wait: MPI_Bsend. The copy is the library's until the
 // message is received. Errors: those of Send that are known at once.
 func Bsend[T Element](c *Comm, data []T, to, tag int) error {
-	r := Isend(c, append([]T(nil), data...), to, tag)
-	if r.completion.Done() {
-		return r.completion.Err()
+	r := Isend(c, slices.Clone(data), to, tag)
+	w := c.w
+	w.mu.Lock()
+	r.detached = r.active
+	w.mu.Unlock()
+	if !r.detached {
+		_, err := r.outcome()
+		return err
 	}
 	return nil
 }

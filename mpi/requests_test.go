@@ -127,3 +127,15 @@ func TestBsend(t *testing.T) {
 		must(t, err)
 	})
 }
+
+// An operation that was not started is complete, with an empty status.
+func TestPersistent_NotStarted(t *testing.T) {
+	bubble(t, 1, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		p := mpi.SendInit(c, []byte{1}, 0, 0)
+		p.Cancel()
+		if s, done, err := p.Test(); !done || err != nil || s.Source != mpi.AnySource {
+			t.Errorf("%+v, %v, %v", s, done, err)
+		}
+		must(t, mpi.WaitAll(t.Context(), &p.Request))
+	})
+}

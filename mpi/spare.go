@@ -51,7 +51,10 @@ func (w *World) newWindow() (*memfifo.Window, error) {
 	id := w.spare.made
 	w.mu.Unlock()
 	if id == 0 {
-		return nil, fmt.Errorf("all %d windows are in use", 1<<16-1)
+		w.mu.Lock()
+		w.spare.made--
+		w.mu.Unlock()
+		return nil, fmt.Errorf("%w (%d)", ErrWindows, 1<<16-1)
 	}
 	return w.layer.Domain.Register(id, nil, memfifo.Read|memfifo.Write)
 }

@@ -16,28 +16,33 @@ const NoColor = -1
 // Split makes communicators of the processes that give one color; their ranks are in the order of
 // key, or else of the old ranks. It is MPI_Comm_split. It returns nil for NoColor.
 func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
-	w := c.w
-	w.mu.Lock()
-	next := w.contexts
-	w.mu.Unlock()
+	context := uint32(0)
+	if c.rank == 0 {
+		context = c.w.newContext()
+	}
 	all := make([]int, 3*c.Size())
-	if err := Allgather(ctx, c, []int{color, key, int(next)}, all); err != nil {
+	if err := Allgather(ctx, c, []int{color, key, int(context)}, all); err != nil {
 		return nil, fmt.Errorf("split: %w", err)
 	}
-	context := uint32(0)
-	for k := range c.Size() {
-		context = max(context, uint32(all[3*k+2]))
+	if context = uint32(all[2]); context == 0 {
+		return nil, fmt.Errorf("split: rank 0 has made %d communicators, all that it may", maxContexts-1)
 	}
-	if context >= maxContexts {
-		return nil, fmt.Errorf("split: %d communicators are all that there may be", maxContexts/2)
-	}
-	w.mu.Lock()
-	w.contexts = max(w.contexts, context+2)
-	w.mu.Unlock()
 	if color == NoColor {
 		return nil, nil
 	}
 	return c.subset(context, color, all), nil
+}
+
+// newContext returns the context of a new communicator, which no other process gives to one: its
+// rank in the world, and a number of its own. It is 0 if there is none left.
+func (w *World) newContext() uint32 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.contexts == maxContexts-1 {
+		return 0
+	}
+	w.contexts++
+	return uint32(w.me.rank)<<16 | w.contexts<<1
 }
 
 // subset makes the communicator of one color.

@@ -59,18 +59,21 @@ func (c *Config) setDefaults(ep *mcd.Endpoint) error {
 // World is one process' part in message passing. All its methods, and those of its communicators
 // and requests, may be called from any goroutine.
 type World struct {
-	ep       *mcd.Endpoint
-	cfg      Config
-	layer    *activemsg.Layer[process] // mu guards its nodes
-	barriers *barrier.Service
-	ranks    map[mcd.NodeID]matching.Rank
-	all      []*process // by rank
-	me       *process
-	comm     *Comm
-	frame    int // the longest record that fits a frame
-	ended    context.Context
-	end      context.CancelFunc
-	running  sync.WaitGroup // goroutines of ours
+	ep         *mcd.Endpoint
+	cfg        Config
+	layer      *activemsg.Layer[process] // mu guards its nodes
+	barriers   *barrier.Service
+	ranks      map[mcd.NodeID]matching.Rank
+	all        []*process // by rank
+	me         *process
+	comm       *Comm
+	frame      int // the longest record that fits a frame
+	ended      context.Context
+	end        context.CancelFunc
+	fetching   context.Context // ends first
+	endFetches context.CancelFunc
+	closing    chan struct{}  // closed at the end of Close
+	running    sync.WaitGroup // goroutines of ours
 
 	mu       sync.Mutex // guards all below, and what says so elsewhere; taken inside memfifo's lock
 	closed   bool
@@ -79,10 +82,11 @@ type World struct {
 	out      []matching.Output // of the engine's last call
 	touched  []*process        // whose queues that has filled
 	incoming matching.Record   // that is being handled
+	gone     []byte            // memory of a record
 	active   *Request          // the first of those that are not complete
 	spare    spare
 	probes   []*probe
-	contexts uint32 // the next communicator's
+	contexts uint32 // how many this process has given to communicators
 	probing  bool   // all processes are expected
 	stats    Counters
 }
@@ -127,7 +131,7 @@ func open(ep *mcd.Endpoint, cfg Config) (*World, error) {
 	if err := cfg.setDefaults(ep); err != nil {
 		return nil, err
 	}
-	w := &World{ep: ep, cfg: cfg, ranks: map[mcd.NodeID]matching.Rank{}, contexts: firstContext}
+	w := &World{ep: ep, cfg: cfg, ranks: map[mcd.NodeID]matching.Rank{}}
 	for k, node := range cfg.Nodes {
 		w.ranks[node] = matching.Rank(k)
 	}
@@ -135,7 +139,9 @@ func open(ep *mcd.Endpoint, cfg Config) (*World, error) {
 		return nil, fmt.Errorf("Config.Nodes %v: a node is in it twice", cfg.Nodes)
 	}
 	w.idle.L = &w.mu
+	w.closing = make(chan struct{})
 	w.ended, w.end = context.WithCancel(context.Background())
+	w.fetching, w.endFetches = context.WithCancel(w.ended)
 	w.mu.Lock() // a record may come before the layer is known
 	defer w.mu.Unlock()
 	var err error
@@ -179,17 +185,20 @@ func (w *World) Counters() Counters {
 	return stats
 }
 
-// Close ends the world: what was sent is delivered first, for as long as the others answer; waits
-// fail with ErrClosed. The error names the processes that have not confirmed what was sent to them.
-// Close it before its endpoint.
+// Close ends the world: waits fail with ErrClosed, and so do sends that are not complete, buffered
+// ones, too. What was sent is delivered first, for as long as the others answer. The error names
+// the processes that have not confirmed it. Close it before its endpoint.
 func (w *World) Close() error {
 	w.mu.Lock()
 	if w.closed {
 		w.mu.Unlock()
+		<-w.closing
 		return nil
 	}
+	defer close(w.closing)
 	w.closed = true
 	w.layer.Closing()
+	w.endFetches()
 	for w.active != nil {
 		w.complete(w.active, ErrClosed)
 	}
@@ -209,6 +218,7 @@ func (w *World) Close() error {
 // closeLayer ends a world that could not be opened. The caller holds mu, which records wait for.
 func (w *World) closeLayer() error {
 	w.closed = true
+	w.end()
 	w.mu.Unlock()
 	defer w.mu.Lock()
 	return w.layer.Close()
@@ -218,13 +228,24 @@ func (w *World) closeLayer() error {
 func (w *World) receive(from memfifo.Sender, rec []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	rank, known := w.ranks[from.Node()]
-	r := &w.incoming
-	if known && w.all[rank].err != nil {
-		w.stats.Stale++
+	if w.closed { // nobody waits any more
 		return
 	}
+	rank, known := w.ranks[from.Node()]
+	r := &w.incoming
 	data, err := wire.Parse(r, rec)
+	switch {
+	case known && w.all[rank].err != nil:
+		w.stats.Stale++
+		if err != nil || r.Kind != matching.Gone {
+			w.gone = wire.Append(w.gone[:0], &matching.Record{Kind: matching.Gone})
+			_ = from.Post(activemsg.HandlerID, 0, w.gone) // without room the next record is answered
+		}
+		return
+	case err == nil && known && r.Kind == matching.Gone:
+		w.fail(from.Node(), errGone)
+		return
+	}
 	if err == nil && known {
 		w.out, err = w.engine.Handle(rank, r, data, w.out[:0])
 	}
@@ -247,7 +268,9 @@ func (w *World) receive(from memfifo.Sender, rec []byte) {
 func (w *World) down(err *memfifo.PeerDownError) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.fail(err.Node, err)
+	if !w.closed {
+		w.fail(err.Node, err)
+	}
 }
 
 // fail ends what is under way with a process. The caller holds mu.
@@ -304,9 +327,15 @@ func (w *World) failIfDeserted(r *Request) {
 	if r.receive.Owner != r || r.receive.Source != matching.AnySource || !r.active {
 		return
 	}
-	if err := r.comm.deserted(); err != nil {
-		w.complete(r, err)
-		w.out = w.engine.Cancel(&r.receive, w.out[:0])
-		w.act()
+	err := r.comm.deserted()
+	if err == nil {
+		return
 	}
+	w.out = w.engine.Cancel(&r.receive, w.out[:0])
+	for k := range w.out {
+		if w.out[k].Do == matching.CancelReceive { // else a message is on its way into it
+			w.complete(r, err)
+		}
+	}
+	w.act()
 }

@@ -132,6 +132,12 @@ func (e *Engine) Down(rank Rank, out []Output) []Output {
 		out = append(out, Output{Do: FailReceive, Receive: r})
 	}
 	p.waiting, p.posted, p.offers, p.unbound = nil, nil, nil, nil
+	for _, m := range slices.Clone(p.kept) {
+		if m.fetch { // its bytes are gone
+			e.unkeep(m)
+			e.Release(m)
+		}
+	}
 	return e.offerAll(out)
 }
 

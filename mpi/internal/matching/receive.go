@@ -87,7 +87,7 @@ func (e *Engine) bind(m *Message, r *Receive, out []Output) []Output {
 		return e.giveBack(p, out)
 	}
 	p.owedBytes += m.Size
-	if m.id != 0 {
+	if m.id != 0 && !p.down {
 		out = append(out, Output{Do: Push, To: p.rank, Record: Record{Kind: Matched, ID: m.id}})
 	}
 	out = append(out, Output{Do: Deliver, Receive: r, Message: m})

@@ -14,6 +14,7 @@ const (
 	Withdrawn                 // it was, and is no more
 	Credit                    // Headers and Bytes more
 	Waiting                   // sends wait for credit
+	Gone                      // the driver's: who sends it takes the other process for down
 )
 
 // Memory says where the bytes of a send are, or of a receive that is offered. It is the driver's.

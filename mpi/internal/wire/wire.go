@@ -26,7 +26,7 @@ const (
 // Lengths of the other kinds.
 const (
 	longLen   = 40 // Request, Offer, Done
-	shortLen  = 12 // Matched, Withdraw, Withdrawn, Waiting
+	shortLen  = 12 // Matched, Withdraw, Withdrawn, Waiting, Gone
 	creditLen = 16
 )
 
@@ -47,7 +47,7 @@ var (
 //	20 bytes of the message or the receive, 8    Request, Offer, Done
 //	28 secret of the window, 8 bytes
 //	36 messages taken, 4 bytes                   Offer
-//	 4 id, 8 bytes                               Matched, Withdraw, Withdrawn, Waiting
+//	 4 id, 8 bytes                               Matched, Withdraw, Withdrawn; 0 in Waiting, Gone
 //	 4 headers, bytes, messages taken, 4 each    Credit
 //
 // Integers are big-endian.
@@ -63,7 +63,7 @@ func Append(b []byte, r *matching.Record) []byte {
 	n := binary.BigEndian
 	b = n.AppendUint16(b, r.Memory.Window)
 	switch r.Kind {
-	case matching.Matched, matching.Withdraw, matching.Withdrawn, matching.Waiting:
+	case matching.Matched, matching.Withdraw, matching.Withdrawn, matching.Waiting, matching.Gone:
 		return n.AppendUint64(b, r.ID)
 	case matching.Credit:
 		b = n.AppendUint32(b, uint32(r.Headers))
@@ -100,7 +100,7 @@ func Parse(r *matching.Record, b []byte) (data []byte, err error) {
 	}
 	ok := false
 	switch r.Kind {
-	case matching.Matched, matching.Withdraw, matching.Withdrawn, matching.Waiting:
+	case matching.Matched, matching.Withdraw, matching.Withdrawn, matching.Waiting, matching.Gone:
 		r.ID = n.Uint64(b[4:])
 		ok = len(b) == shortLen
 	case matching.Credit:
@@ -137,5 +137,5 @@ func plain(r *matching.Record) bool {
 	message := r.Kind == matching.Eager || r.Kind == matching.Request
 	seen := r.Kind == matching.Offer || r.Kind == matching.Credit
 	return (memory || r.Memory == matching.Memory{}) && (message || !r.More) && (seen || r.Seen == 0) &&
-		(r.Kind != matching.Waiting || r.ID == 0)
+		(r.Kind != matching.Waiting && r.Kind != matching.Gone || r.ID == 0)
 }

@@ -27,6 +27,7 @@ var records = []matching.Record{
 	{Kind: matching.Withdrawn, ID: 9},
 	{Kind: matching.Credit, Headers: 5, Bytes: 6, Seen: 7},
 	{Kind: matching.Waiting},
+	{Kind: matching.Gone},
 }
 
 func bytesOf(r *matching.Record) []byte {
@@ -78,7 +79,7 @@ func TestGolden(t *testing.T) {
 func TestMalformed(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"no kind":                  append([]byte{0x10}, make([]byte, 11)...),
-		"an unknown kind":          append([]byte{0x1a}, make([]byte, 11)...),
+		"an unknown kind":          append([]byte{0x1b}, make([]byte, 11)...),
 		"an unknown flag":          append([]byte{0x11, 4}, make([]byte, 10)...),
 		"an id that is none":       append([]byte{0x11, 2}, make([]byte, 18)...),
 		"an id where there is one": append([]byte{0x12, 2}, make([]byte, 38)...),

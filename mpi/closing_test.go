@@ -1,0 +1,112 @@
+package mpi
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/mpi/internal/matching"
+)
+
+// A message that comes while a world closes goes into no receive: what has waited for it has
+// returned.
+func TestClose_WhileAMessageComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+		w, err := Open(eps[0], Config{})
+		other, err2 := Open(eps[1], Config{})
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
+		buf, pooled, done := make([]byte, 4), make([]byte, 4), make(chan error)
+		r := Irecv(w.Comm(), buf, 1, 0)
+		go func() { _, err := Recv(t.Context(), w.Comm(), pooled, 1, 1); done <- err }()
+		synctest.Wait()
+		w.mu.Lock() // as Close begins; then it waits for the others
+		w.closed = true
+		for w.active != nil {
+			w.complete(w.active, ErrClosed)
+		}
+		w.mu.Unlock()
+		_, err = r.Wait(t.Context())
+		if err := errors.Join(err, <-done); !errors.Is(err, ErrClosed) {
+			t.Errorf("%v", err)
+		}
+		for tag := range 2 {
+			if err := Send(t.Context(), other.Comm(), []byte("late"), 0, tag); err != nil {
+				t.Error(err)
+			}
+		}
+		synctest.Wait()
+		if string(buf)+string(pooled) != "\x00\x00\x00\x00\x00\x00\x00\x00" {
+			t.Errorf("%q, %q: written after the wait had ended", buf, pooled)
+		}
+		w.mu.Lock()
+		w.closed = false
+		w.mu.Unlock()
+		if err := errors.Join(w.Close(), other.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A world that could not be opened takes no notice of who goes, or sends, while it is closed again.
+func TestOpen_FailsWhileOthersGo(t *testing.T) {
+	w := &World{ranks: map[mcd.NodeID]matching.Rank{0: 0, 1: 1}, closed: true}
+	w.idle.L = &w.mu
+	w.down(&memfifo.PeerDownError{Node: 1})
+	w.receive(memfifo.Sender{}, []byte{1, 2, 3})
+}
+
+// Who waits for any of several requests, the last of which another goroutine returns just then, does
+// not wait for ever.
+func TestWaitAny_OfNone(t *testing.T) {
+	eps := mcdtest.Open(t, 1, mcdtest.Config{})
+	w, err := Open(eps[0], Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Isend(w.Comm(), []byte{1}, ProcNull, 0)
+	r.returned.Store(true)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := awaitAny(ctx, []*Request{r}); err != nil {
+		t.Errorf("has waited: %v", err)
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Buffered sends give their windows back as they are received: there may be any number.
+func TestBsend_GivesItsWindowBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+		w, err := Open(eps[0], Config{EagerLimit: 1})
+		other, err2 := Open(eps[1], Config{})
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
+		buf := make([]byte, 2)
+		for range 1000 {
+			if err := Bsend(w.Comm(), buf, 1, 0); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Recv(t.Context(), other.Comm(), buf, 0, 0); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if n := w.spare.made; n != 1 {
+			t.Errorf("%d windows for one message at a time", n)
+		}
+		if err := errors.Join(w.Close(), other.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}
