@@ -110,15 +110,11 @@ func (w *World) received(r *Request, source matching.Rank, e *matching.Envelope)
 // back.
 func (w *World) run() {
 	var one *process
-	for k, p := range w.touched {
-		if k == 0 && !p.busy {
-			one = p
-			p.busy = true
-			continue
-		}
-		w.begin(p)
+	if len(w.touched) > 0 && !w.touched[0].busy {
+		one = w.touched[0]
+		one.busy = true
 	}
-	w.touched = w.touched[:0]
+	w.beginTouched()
 	w.mu.Unlock()
 	if one != nil {
 		w.carryOut(one, false)
@@ -131,6 +127,14 @@ func (w *World) begin(p *process) {
 		p.busy = true
 		w.running.Go(func() { w.carryOut(p, true) }) // until the queue is empty, or the world ends
 	}
+}
+
+// beginTouched is begin for all processes that act has queued something for. The caller holds mu.
+func (w *World) beginTouched() {
+	for _, p := range w.touched {
+		w.begin(p)
+	}
+	w.touched = w.touched[:0]
 }
 
 // answer posts what is queued for a process in the goroutine that polls, as far as there is room
@@ -282,10 +286,7 @@ func (w *World) carryHere(it *item) error {
 		return err
 	}
 	w.act()
-	for _, p := range w.touched {
-		w.begin(p)
-	}
-	w.touched = w.touched[:0]
+	w.beginTouched()
 	return nil
 }
 

@@ -130,9 +130,7 @@ func (c *Comm) send(r *Request, context uint32, to matching.Rank, tag int32, syn
 	w.out = w.engine.Send(&r.send, w.out[:0])
 	w.act()
 	w.run()
-	for _, p := range expect {
-		w.expect(p)
-	}
+	w.expect(expect)
 	return r
 }
 
@@ -210,9 +208,7 @@ func (c *Comm) receive(r *Request, context uint32, from matching.Rank, tag int32
 	w.act()
 	w.failIfDeserted(r)
 	w.run()
-	for _, p := range expect {
-		w.expect(p)
-	}
+	w.expect(expect)
 	return r
 }
 
@@ -231,9 +227,11 @@ func (w *World) expected(rank matching.Rank) (expect []*process) {
 	return expect
 }
 
-// expect has a process probed from now on, so that its death is noticed.
-func (w *World) expect(p *process) {
-	_ = w.layer.Handler.Expect(p.ID) // a node that is not known, or a world that is closed: others tell
+// expect has processes probed from now on, so that their death is noticed.
+func (w *World) expect(all []*process) {
+	for _, p := range all {
+		_ = w.layer.Handler.Expect(p.ID) // a node that is not known, or a world that is closed: others tell
+	}
 }
 
 // Cancel cancels a receive: Wait then returns ErrCancelled, unless a message was already on its way

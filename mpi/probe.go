@@ -3,6 +3,7 @@ package mpi
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mpi/internal/matching"
@@ -131,9 +132,7 @@ func (c *Comm) await(
 	w.out = w.engine.Await(&p.pattern, w.out[:0])
 	w.act()
 	w.run()
-	for _, p := range expect {
-		w.expect(p)
-	}
+	w.expect(expect)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	defer w.endProbe(p)
@@ -157,12 +156,7 @@ func (c *Comm) await(
 // endProbe forgets a probe. The caller holds mu.
 func (w *World) endProbe(p *probe) {
 	w.engine.Unawait(&p.pattern)
-	for k, other := range w.probes {
-		if other == p {
-			w.probes = append(w.probes[:k], w.probes[k+1:]...)
-			return
-		}
-	}
+	w.probes = slices.DeleteFunc(w.probes, func(other *probe) bool { return other == p })
 }
 
 // wakeProbes has those that wait look again. The caller holds mu.

@@ -95,7 +95,7 @@ func awaitAny(ctx context.Context, requests []*Request) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, r := range requests {
-		r.any = remove(r.any, &a)
+		r.any = slices.DeleteFunc(r.any, func(other *anyOf) bool { return other == &a })
 	}
 	if a.completion.Done() {
 		return nil
@@ -112,15 +112,6 @@ func (r *Request) completeAny() {
 		}
 	}
 	r.any = nil
-}
-
-func remove[T comparable](s []T, v T) []T {
-	for k, other := range s {
-		if other == v {
-			return append(s[:k], s[k+1:]...)
-		}
-	}
-	return s
 }
 
 // Persistent is a send or a receive whose arguments are always the same. Start begins it, each time

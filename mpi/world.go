@@ -300,10 +300,7 @@ func (w *World) fail(node mcd.NodeID, err error) {
 		w.failIfDeserted(r)
 		r = next
 	}
-	for _, p := range w.touched {
-		w.begin(p)
-	}
-	w.touched = w.touched[:0]
+	w.beginTouched()
 }
 
 // deserted returns an error if all other processes of a communicator are down, which it names. The
