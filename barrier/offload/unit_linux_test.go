@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -334,14 +333,7 @@ func TestUnit_WithoutRights(t *testing.T) {
 	needUnits(t)
 	testbed.NeedNobody(t)
 	bed := testbed.ForTest(t, testbed.Config{})
-	dir := t.TempDir()
-	copied := filepath.Join(dir, "offload") // where any user may run it
-	b, err := os.ReadFile("/proc/self/exe")
-	err = errors.Join(err, os.WriteFile(copied, b, 0o755), os.Chmod(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(copied)
+	cmd := exec.Command(testbed.ProgramForNobody(t, "offload"))
 	cmd.Dir, cmd.Env, cmd.SysProcAttr = "/", append(os.Environ(), envHold+"=1"), testbed.AsNobody()
 	out, err := cmd.StdoutPipe()
 	if err == nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,19 +16,7 @@ import (
 // installed puts this program, under its name, where any user may run it, and returns the folder.
 func installed(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
-	to := filepath.Join(dir, "rawlane")
-	program, err := os.Executable()
-	if err == nil && os.Link(program, to) != nil { // another file system, perhaps
-		var b []byte
-		if b, err = os.ReadFile(program); err == nil {
-			err = os.WriteFile(to, b, 0o755)
-		}
-	}
-	if err := errors.Join(err, os.Chmod(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755)); err != nil { // nobody passes by
-		t.Fatal(err)
-	}
-	return dir
+	return filepath.Dir(testbed.ProgramForNobody(t, "rawlane"))
 }
 
 // withoutNamespaces is the command, installed in a folder, as a user runs it who may not make

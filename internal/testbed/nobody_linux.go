@@ -1,8 +1,10 @@
 package testbed
 
 import (
+	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -43,4 +45,23 @@ func NeedXDP(t testing.TB, probe func(ifname string) error) {
 		t.Fatalf("no XDP, though we are root: %v", err)
 	}
 	t.Skip(err)
+}
+
+// ProgramForNobody puts this program under a name where that user may run it too, for as long as
+// the test. It returns its path.
+func ProgramForNobody(t testing.TB, name string) (path string) {
+	t.Helper()
+	dir := t.TempDir()
+	path = filepath.Join(dir, name)
+	program, err := os.Executable()
+	if err == nil && os.Link(program, path) != nil { // another file system, perhaps
+		var b []byte
+		if b, err = os.ReadFile(program); err == nil {
+			err = os.WriteFile(path, b, 0o755)
+		}
+	}
+	if err := errors.Join(err, os.Chmod(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

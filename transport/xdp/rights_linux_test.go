@@ -2,10 +2,8 @@ package xdp_test
 
 import (
 	"bufio"
-	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,14 +15,7 @@ func TestOpen_WithoutRights(t *testing.T) {
 	need(t)
 	testbed.NeedNobody(t)
 	bed := testbed.ForTest(t, testbed.Config{})
-	dir := t.TempDir()
-	copied := filepath.Join(dir, "xdp") // where any user may run it
-	b, err := os.ReadFile("/proc/self/exe")
-	err = errors.Join(err, os.WriteFile(copied, b, 0o755), os.Chmod(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(copied)
+	cmd := exec.Command(testbed.ProgramForNobody(t, "xdp"))
 	cmd.Dir, cmd.Env, cmd.SysProcAttr = "/", append(os.Environ(), envHold+"=eth0"), testbed.AsNobody()
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -70,29 +69,11 @@ func asNobody(program string, node int, link string) *exec.Cmd {
 	return cmd
 }
 
-// installed puts this program where any user may run it.
-func installed(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	to := filepath.Join(dir, "example")
-	program, err := os.Executable()
-	if err == nil && os.Link(program, to) != nil { // another file system, perhaps
-		var b []byte
-		if b, err = os.ReadFile(program); err == nil {
-			err = os.WriteFile(to, b, 0o755)
-		}
-	}
-	if err := errors.Join(err, os.Chmod(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755)); err != nil {
-		t.Fatal(err)
-	}
-	return to
-}
-
 // Where raw sockets are refused, an example runs over UDP, and says so in one line.
 func TestMain_WithoutRawSockets(t *testing.T) {
 	bed := testbed.ForTest(t, testbed.Config{Nodes: 2})
 	testbed.NeedNobody(t)
-	program := installed(t)
+	program := testbed.ProgramForNobody(t, "example")
 	var cmds [2]*exec.Cmd
 	var out, said [2]bytes.Buffer
 	for node := range cmds {
@@ -125,7 +106,7 @@ func TestMain_WithoutRawSockets(t *testing.T) {
 func TestMain_RefusedRing(t *testing.T) {
 	bed := testbed.ForTest(t, testbed.Config{Nodes: 2})
 	testbed.NeedNobody(t)
-	cmd := asNobody(installed(t), 0, "ring")
+	cmd := asNobody(testbed.ProgramForNobody(t, "example"), 0, "ring")
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	if err := bed.Node(0).Start(cmd); err != nil {
