@@ -248,7 +248,7 @@ func TestSeveralQueues(t *testing.T) {
 			}
 			for i := range 20 {
 				queue := i % 2
-				if err := bed.Node(0).Do(func() error { return sendByQueue("out0", queue, frameTo(in, "queue")) }); err != nil {
+				if err := bed.Node(0).Do(func() error { return testbed.SendByQueue("out0", queue, frameTo(in, "queue")) }); err != nil {
 					t.Fatal(err)
 				}
 				if got := testbed.Receive(t, in, 1); !bytes.HasPrefix(got[0].Payload, []byte("queue")) {
@@ -257,33 +257,6 @@ func TestSeveralQueues(t *testing.T) {
 			}
 		})
 	}
-}
-
-// sendByQueue sends a frame by a transmit queue: past the queueing discipline it is that of the
-// processor.
-func sendByQueue(ifname string, queue int, f transport.Frame) error {
-	ifi, err := net.InterfaceByName(ifname)
-	if err != nil {
-		return err
-	}
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1); err != nil {
-		return err
-	}
-	var old, cpu unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &old); err != nil {
-		return err
-	}
-	cpu.Set(queue % runtime.NumCPU())
-	if err := unix.SchedSetaffinity(0, &cpu); err != nil {
-		return err
-	}
-	err = unix.Sendto(fd, append(f.AppendTo(nil), make([]byte, 60)...), 0, &unix.SockaddrLinklayer{Ifindex: ifi.Index})
-	return errors.Join(err, unix.SchedSetaffinity(0, &old))
 }
 
 // Reading a view after Close is a fault of the program, but not its end.

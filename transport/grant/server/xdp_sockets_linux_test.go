@@ -3,9 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -111,7 +109,9 @@ func TestGrantedXDPOfSeveralQueues(t *testing.T) {
 		t.Fatalf("%d queues, want 2", in.Queues())
 	}
 	for queue := range 2 {
-		err := node.Do(func() error { return sendBy("out0", queue, in.MAC(), fmt.Sprint("by queue ", queue)) })
+		err := node.Do(func() error {
+			return testbed.SendByQueue("out0", queue, messageTo(in.MAC(), fmt.Sprint("by queue ", queue)))
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,32 +119,9 @@ func TestGrantedXDPOfSeveralQueues(t *testing.T) {
 	}
 }
 
-// sendBy sends a message by a transmit queue: past the queueing discipline it is that of the
-// processor.
-func sendBy(ifname string, queue int, to transport.MAC, text string) error {
-	ifi, err := net.InterfaceByName(ifname)
-	if err != nil {
-		return err
-	}
-	fd, err := afpacket.OpenSendSocket(ifi.Index)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1); err != nil {
-		return err
-	}
-	var old, cpu unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &old); err != nil {
-		return err
-	}
-	cpu.Set(queue % runtime.NumCPU())
-	if err := unix.SchedSetaffinity(0, &cpu); err != nil {
-		return err
-	}
-	f := transport.Frame{Dst: to, Src: testbed.MAC(1, 1), EtherType: transport.EtherTypeDefault, Payload: message(1, 0, 1, text)}
-	_, err = unix.Write(fd, append(f.AppendTo(nil), make([]byte, 60)...))
-	return errors.Join(err, unix.SchedSetaffinity(0, &old))
+// messageTo is a frame with a message.
+func messageTo(to transport.MAC, text string) transport.Frame {
+	return transport.Frame{Dst: to, Src: testbed.MAC(1, 1), EtherType: transport.EtherTypeDefault, Payload: message(1, 0, 1, text)}
 }
 
 func setUp(ifname string) error {
