@@ -32,6 +32,7 @@ type spinPolicy struct {
 	usual   atomic.Int64 // what a wait takes that spins and keeps its core, in ns; an average likewise
 	lost    atomic.Int64 // to others that compute, and not made up for yet, in ns
 	avoids  atomic.Bool  // spinning is given up until that is made up for
+	yield   func()       // gives the core to other processes
 }
 
 const (
@@ -64,7 +65,7 @@ const (
 )
 
 func (p *spinPolicy) init(limit time.Duration) {
-	p.max = limit
+	p.max, p.yield = limit, yield
 	p.share.Store(wholeShare)
 }
 
@@ -148,7 +149,7 @@ func (p *spinPolicy) rest(now monotime.Time, spun time.Duration) monotime.Time {
 	back := clock.Now()
 	if spun > politeAfter || p.isCrowded() {
 		yielded := back
-		yield()
+		p.yield()
 		back = clock.Now()
 		p.noteAway(back.Sub(yielded))
 	}

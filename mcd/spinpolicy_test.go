@@ -3,8 +3,6 @@ package mcd
 import (
 	"testing"
 	"time"
-
-	"github.com/rawlane/rawlane/internal/clock"
 )
 
 func TestSpinPolicySpinsOnlyWhileWaitsAreShort(t *testing.T) {
@@ -20,13 +18,13 @@ func TestSpinPolicySpinsOnlyWhileWaitsAreShort(t *testing.T) {
 		p.note(time.Millisecond)
 	}
 	probes := 0
-	for range 10 * retryEvery {
+	for range 640 {
 		if p.limit() != 0 {
 			probes++
 		}
 	}
 	if probes != 10 {
-		t.Errorf("waits are long, and %d of %d spin, want one in %d", probes, 10*retryEvery, retryEvery)
+		t.Errorf("waits are long, and %d of 640 spin, want one in 64", probes)
 	}
 	for range 20 {
 		p.note(10 * time.Microsecond)
@@ -118,7 +116,7 @@ func TestSpinPolicy_ForgetsRareLosses(t *testing.T) {
 func TestSpinPolicy_WhatIsLost(t *testing.T) {
 	p := spinPolicy{max: 100 * time.Microsecond}
 	for range 1000 {
-		p.noteAway(computing)
+		p.noteAway(time.Millisecond)
 	}
 	for range 100 {
 		p.noteKept(3 * time.Millisecond)
@@ -138,8 +136,69 @@ func TestSpinPolicy_WhatIsLost(t *testing.T) {
 	for ; p.limit() == 0 && sleeps < 1000; sleeps++ {
 		p.noteSleep(0, time.Second)
 	}
-	if want := int(maxLost / maxWakeCost); sleeps != want {
-		t.Errorf("%d long sleeps make up for a long pause, want %d", sleeps, want)
+	if sleeps != 50 { // 10 ms are made up for by 200 us each
+		t.Errorf("%d long sleeps make up for a long pause, want 50", sleeps)
+	}
+	for range 5 {
+		p.noteAway(time.Millisecond + time.Microsecond)
+	}
+	if p.limit() != p.max {
+		t.Error("5 ms are lost, and it does not spin")
+	}
+	if p.noteAway(time.Millisecond); p.limit() != p.max {
+		t.Error("1 ms is taken for somebody's work")
+	}
+	if p.noteAway(time.Millisecond + time.Microsecond); p.limit() != 0 {
+		t.Error("6 ms are lost, and it spins")
+	}
+}
+
+// What makes up for a loss: a wait that spins by what it took; one that sleeps by what it took
+// longer than those do, by a fourth of its own time at least and by 200 us at most.
+func TestSpinPolicy_WhatMakesUpForIt(t *testing.T) {
+	const us = time.Microsecond
+	for _, k := range []struct {
+		name  string
+		note  func(p *spinPolicy)
+		makes time.Duration
+	}{
+		{"spins", func(p *spinPolicy) { p.noteKept(30 * us) }, 30 * us},
+		{"sleeps longer", func(p *spinPolicy) { p.noteSleep(0, 90*us) }, 80 * us},
+		{"sleeps hardly longer", func(p *spinPolicy) { p.noteSleep(0, 12*us) }, 3 * us},
+		{"sleeps no longer", func(p *spinPolicy) { p.noteSleep(0, 8*us) }, 2 * us},
+		{"sleeps for a second", func(p *spinPolicy) { p.noteSleep(0, time.Second) }, 200 * us},
+	} {
+		var p spinPolicy
+		p.usual.Store(int64(10 * us))
+		p.lost.Store(int64(time.Millisecond))
+		p.avoids.Store(true)
+		k.note(&p)
+		if makes := time.Millisecond - time.Duration(p.lost.Load()); makes != k.makes {
+			t.Errorf("a wait that %s makes up for %v, want %v", k.name, makes, k.makes)
+		}
+	}
+}
+
+// An average has an eighth of what is new, and a wait no more than four times what a spin may take.
+func TestSpinPolicy_Averages(t *testing.T) {
+	p := spinPolicy{max: 100 * time.Microsecond}
+	for _, want := range []time.Duration{50_000, 93_750} {
+		p.note(time.Hour)
+		if a := time.Duration(p.average.Load()); a != want {
+			t.Errorf("average %v, want %v", a, want)
+		}
+	}
+	p.average.Store(0)
+	p.share.Store(wholeShare / 4)
+	p.noteSleep(8*time.Microsecond, 32*time.Microsecond) // which cost 8 + 32/4
+	if a := time.Duration(p.average.Load()); a != 2*time.Microsecond {
+		t.Errorf("average %v, want 2 us", a)
+	}
+	if p.noteShare(0, 0); p.share.Load() != wholeShare/4 {
+		t.Error("a share of nothing counts")
+	}
+	if p.noteShare(1, 1); p.share.Load() != wholeShare*11/32 {
+		t.Errorf("share %d", p.share.Load())
 	}
 }
 
@@ -166,40 +225,3 @@ func TestSpinPolicy_StaysAwake(t *testing.T) {
 		}
 	}
 }
-
-func TestSpinPolicyNoticesACrowd(t *testing.T) {
-	p := spinPolicy{max: 100 * time.Microsecond}
-	long := clock.Now().Add(-time.Second) // a rest that began then was long
-	for range crowded / crowdGrows {
-		if p.isCrowded() {
-			t.Fatal("too soon")
-		}
-		p.rest(long, 0)
-	}
-	if !p.isCrowded() {
-		t.Fatal("others want the core, and it did not notice")
-	}
-	for range crowdMax {
-		p.rest(long, 0) // no surer than sure
-	}
-	for range crowdMax - crowded {
-		p.quiet()
-	}
-	if !p.isCrowded() {
-		t.Error("each rest without others counts for one: it is sure too soon that they are gone")
-	}
-	for p.quiet(); p.crowd.Load() > 0; p.quiet() {
-		if p.isCrowded() {
-			t.Fatal("the others are gone, and it did not notice")
-		}
-	}
-	for range crowded / crowdGrows {
-		p.rest(long, 0)
-	}
-	if !p.isCrowded() {
-		t.Error("the others are back, and it noticed later than the first time")
-	}
-}
-
-// quiet is a rest that took no time at all.
-func (p *spinPolicy) quiet() { p.rest(clock.Now().Add(time.Minute), 0) }

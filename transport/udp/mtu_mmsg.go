@@ -25,15 +25,14 @@ func routeMTU(to netip.AddrPort) int {
 	return mtu
 }
 
+// connected returns a socket that is connected to an address.
 func connected(to netip.AddrPort) (fd int, err error) {
-	if fd, err = unix.Socket(familyOf(to.Addr()), unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
-		return 0, err
+	if fd, err = unix.Socket(familyOf(to.Addr()), unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err == nil {
+		if err = unix.Connect(fd, sockaddr(to)); err != nil {
+			_ = unix.Close(fd) // the first error is the one to report
+		}
 	}
-	if err := unix.Connect(fd, sockaddr(to)); err != nil {
-		_ = unix.Close(fd) // the first error is the one to report
-		return 0, err
-	}
-	return fd, nil
+	return fd, err
 }
 
 // pathMTU returns what the kernel knows of a connected socket's path.

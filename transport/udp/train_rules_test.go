@@ -3,6 +3,7 @@
 package udp
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -121,6 +122,20 @@ func TestTrains_Refused(t *testing.T) {
 	}
 }
 
+// A datagram that is refused alone, as too long for its path, and taken after all, since the path has
+// changed meanwhile, says nothing of trains.
+func TestSingly_OneSaysNothingOfTrains(t *testing.T) {
+	a, b := linked(t)
+	to := a.socket.address(b.Addr())
+	one := []datagram{{b: make([]byte, 100), to: &to}}
+	if n, err := a.socket.singly(one); n != 1 || err != nil || a.socket.out.off {
+		t.Errorf("%d, %v; trains are off: %v", n, err, a.socket.out.off)
+	}
+	if n, err := a.socket.singly(append(one, one...)); n != 2 || err != nil || !a.socket.out.off {
+		t.Errorf("a train was refused, and its %d datagrams were not (%v); trains are off: %v", n, err, a.socket.out.off)
+	}
+}
+
 // What the system refuses, as a broadcast by IP, is an error that says how many frames went before,
 // alone and as a train, and stops none behind it.
 func TestSend_RefusedAddress(t *testing.T) {
@@ -158,6 +173,19 @@ func TestClose_SaysWhatFailed(t *testing.T) {
 		if err := a.Close(); !errors.Is(err, unix.EBADF) {
 			t.Errorf("%v", err)
 		}
+	}
+}
+
+// Wake-ups that are masked and unmasked with nothing there to poll end no Wait.
+func TestMaskWakeups_WithNothingThere(t *testing.T) {
+	a, _ := linked(t)
+	for _, masked := range []bool{true, false} {
+		a.MaskWakeups(masked)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		if err := a.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("masked %v: Wait ended with %v, and nothing came", masked, err)
+		}
+		cancel()
 	}
 }
 

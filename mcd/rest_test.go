@@ -1,0 +1,156 @@
+package mcd
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/clock"
+)
+
+// restful is a policy whose rests take as long as the test says, while other processes have the core.
+func restful(away *time.Duration) (p *spinPolicy, yields *int) {
+	p, yields = new(spinPolicy), new(int)
+	p.init(100 * time.Microsecond)
+	p.yield = func() {
+		*yields++
+		time.Sleep(*away) // virtual
+	}
+	return p, yields
+}
+
+// A spinner keeps its core from other processes for 5 us; where others seem to want it, not at all.
+func TestRest_WhoGetsTheCore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, k := range []struct {
+			spun  time.Duration
+			crowd int32
+			want  int
+		}{
+			{0, 0, 0}, {5 * time.Microsecond, 0, 0}, {5*time.Microsecond + 1, 0, 1},
+			{0, 5, 0}, {0, 6, 1}, {time.Second, 6, 1},
+		} {
+			var away time.Duration
+			p, yields := restful(&away)
+			p.crowd.Store(k.crowd)
+			p.rest(clock.Now(), k.spun)
+			if *yields != k.want {
+				t.Errorf("%+v: %d", k, *yields)
+			}
+		}
+	})
+}
+
+// Two rests of more than 1.5 us show that others want the core; when 19 in a row have been shorter,
+// they are taken for gone, however many there were before.
+func TestRest_NoticesACrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const polite = time.Millisecond // long enough to be: each rest is one for other processes, too
+		var away time.Duration
+		p, _ := restful(&away)
+		rests := func(n int, each time.Duration) {
+			away = each
+			for range n {
+				now := clock.Now()
+				if back := p.rest(now, polite); back.Sub(now) != each {
+					t.Errorf("a rest of %v ended after %v", each, back.Sub(now))
+				}
+			}
+		}
+		rests(10, 1500)
+		if p.crowd.Load() != 0 {
+			t.Error("rests of 1.5 us are long")
+		}
+		for _, before := range []int{2, 1000} {
+			rests(1, 1501)
+			if p.isCrowded() {
+				t.Fatal("one long rest is a crowd")
+			}
+			rests(1, 1501)
+			if !p.isCrowded() {
+				t.Fatal("others want the core, and it did not notice")
+			}
+			rests(before, 1501)
+			rests(1000, 0)
+			if p.crowd.Load() != 0 {
+				t.Fatal("the others are gone, and it did not notice")
+			}
+		}
+		rests(2, 1501)
+		rests(1, 0)
+		if p.isCrowded() {
+			t.Error("two of three rests were long, and it is sure")
+		}
+		rests(1000, 1501)
+		rests(18, 0)
+		if !p.isCrowded() {
+			t.Error("it was sure, and after 18 short rests the others are taken for gone")
+		}
+		rests(1, 0)
+		if p.isCrowded() {
+			t.Error("19 short rests, and the others are not taken for gone")
+		}
+	})
+}
+
+// What other processes have of the core is lost, and nothing else: not what other goroutines of this
+// one have.
+func TestRest_WhatIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var away time.Duration
+		p, _ := restful(&away)
+		p.rest(clock.Now().Add(-time.Second), time.Millisecond)
+		if lost := time.Duration(p.lost.Load()); lost != 0 {
+			t.Errorf("%v lost to other goroutines", lost)
+		}
+		away = 4 * time.Millisecond
+		p.rest(clock.Now().Add(-time.Second), time.Millisecond)
+		if lost := time.Duration(p.lost.Load()); lost != away || p.limit() == 0 {
+			t.Errorf("%v lost, want %v; spins for %v", lost, away, p.limit())
+		}
+		p.rest(clock.Now(), time.Millisecond)
+		if lost := time.Duration(p.lost.Load()); lost != 2*away || p.limit() != 0 {
+			t.Errorf("%v lost, want %v; spins for %v", lost, 2*away, p.limit())
+		}
+	})
+}
+
+// watched is a context that is told when somebody asks whether it has ended.
+type watched struct {
+	context.Context
+	asked func()
+}
+
+func (w *watched) Err() error {
+	w.asked()
+	return w.Context.Err()
+}
+
+// A spinner looks at the clock and its context, and gives its core away, after each 64 empty polls;
+// as long as others want the core, after each.
+func TestSpin_HowOftenItRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // time stands still: each rest is short
+		e, _, links, _ := openScripts(t, 1, func(cfg *Config) { cfg.Spin = time.Hour })
+		var c Completion
+		var looks []int
+		polls := 0
+		links[0].poll = func() {
+			if polls++; polls == 260 {
+				c.Complete(nil)
+			}
+		}
+		ctx := &watched{t.Context(), func() {
+			if looks = append(looks, polls); polls == 64 {
+				e.spinning.crowd.Store(11) // six rests are needed to forget it
+			}
+		}}
+		if err := e.Await(ctx, &c); err != nil {
+			t.Fatal(err)
+		}
+		if want := []int{64, 65, 66, 67, 68, 69, 128, 192, 256}; !slices.Equal(looks, want) {
+			t.Errorf("looks after polls %v, want %v", looks, want)
+		}
+	})
+}
