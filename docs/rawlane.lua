@@ -302,7 +302,7 @@ local function operation(b, tree, handler)
 end
 
 -- A frame of remote memory. Returns what to say of it.
-local frames = { "data", "ack", "hello", "hello-ack", "bye" }
+local frames = { "data", "ack", "hello", "hello-ack", "bye", "bye-ack" }
 
 local function memory_frame(b, tree, handler)
   local first = b:len() >= 20 and b(0, 1):uint() or 0

@@ -36,10 +36,11 @@ func (d *Domain) onAlarm() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.timerAt = monotime.Time{}
+	now := clock.Now()
 	if d.closed {
+		d.advanceLeaving(now)
 		return
 	}
-	now := clock.Now()
 	for _, p := range d.peers {
 		if p != nil {
 			p.onAlarm(now)
@@ -76,7 +77,7 @@ func (p *peer) onAlarm(now monotime.Time) {
 // which waits for room there. If the reply is dropped, as the peer has given us up, has left or has
 // restarted, we hear of that when we probe.
 func (p *peer) probeDue() (at monotime.Time, ok bool) {
-	expected := p.expecting > 0 && p.senderDown == nil
+	expected := p.expecting > 0 && p.senderDown == nil && !p.d.closed
 	if len(p.pending) == 0 && !expected || !p.conn.AllAcked(reliable.Requests) {
 		return at, false
 	}

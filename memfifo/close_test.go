@@ -194,3 +194,33 @@ func TestClose_EndsAllThatWaits(t *testing.T) {
 		})
 	}
 }
+
+// Who has something under way to a node that leaves hears of that well before the peer timeout, also
+// if goodbyes are lost; and who leaves does not stay because answers are.
+func TestClose_IsHeardInSpiteOfLoss(t *testing.T) {
+	for seed := range uint64(100) {
+		synctest.Test(t, func(t *testing.T) {
+			c := open(t, 2, -1, fault.Config{}, seed)
+			ctx := limit(t)
+			w := c.window(t, 1, 64)
+			r := c.domains[0].Remote(w.Key())
+			must(t, r.Signal(ctx))
+			must(t, c.domains[0].Flush(ctx))
+			for _, f := range c.faults {
+				must(t, f.SetConfig(fault.Config{Loss: .25}))
+			}
+			begun := time.Now()
+			closed := make(chan error, 1)
+			go func() { closed <- c.domains[1].Close() }()
+			must(t, r.Put(ctx, 0, []byte{1}))
+			err := c.domains[0].Flush(ctx)
+			if took := time.Since(begun); took > memfifo.DefaultPeerTimeout/2 || err != nil && !errors.Is(err, memfifo.ErrPeerDown) {
+				t.Errorf("seed %d: Flush ends after %v: %v", seed, took, err)
+			}
+			must(t, <-closed)
+			if took := time.Since(begun); took > memfifo.DefaultPeerTimeout/2 {
+				t.Errorf("seed %d: Close took %v", seed, took)
+			}
+		})
+	}
+}

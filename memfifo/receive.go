@@ -27,6 +27,7 @@ func (d *Domain) receive(batch []mcd.Message, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
+		d.receiveLeaving(batch)
 		return
 	}
 	if len(batch)+len(d.rx.flushPending) > 0 {

@@ -22,7 +22,7 @@ func Register(port uint8) { decode.RegisterPort(port, Reader(nil)) }
 
 // Frame is the header of a frame of a connection.
 type Frame struct {
-	Kind        string `json:"frame"`          // data, ack, hello, hello-ack, bye
+	Kind        string `json:"frame"`          // data, ack, hello, hello-ack, bye, bye-ack
 	Lane        string `json:"lane,omitempty"` // requests or replies; of an ack: which it acknowledges
 	Sequence    uint32 `json:"sequence"`       // of a hello and hello-ack: the challenge
 	Ack         uint32 `json:"ack"`            // the next frame expected; of a hello-ack: the response

@@ -26,6 +26,7 @@ const (
 	Idle State = iota
 	Handshaking
 	Open
+	Closing
 )
 
 // Event is the outcome of Handle or Advance.
@@ -80,8 +81,9 @@ type Conn struct {
 	silence       retries // without any answer
 	ackPolicy     AckPolicy
 	handshake
+	goodbye
 
-	due       [kinds]bool // control frames to be sent: Hello, HelloAck and Bye
+	due       [kinds]bool // control frames to be sent: Hello, HelloAck, Bye and ByeAck
 	needsPump bool
 	control   []byte           // memory of control frames
 	batch     [MaxBatch]Header // of the last NextBatch
@@ -160,6 +162,9 @@ func (c *Conn) Deadline() (at monotime.Time, ok bool) {
 	if c.state == Handshaking {
 		earlier(c.helloDeadline)
 	}
+	if c.state == Closing && c.byes > 0 {
+		earlier(c.byeDeadline)
+	}
 	if c.state != Open {
 		return at, ok
 	}
@@ -188,6 +193,8 @@ func (c *Conn) Advance(now monotime.Time) Event {
 		for i := range c.lanes {
 			event = max(event, c.advanceLane(now, &c.lanes[i]))
 		}
+	case Closing:
+		c.advanceGoodbye(now)
 	}
 	if event != Nothing {
 		c.reset()
@@ -214,17 +221,6 @@ func (c *Conn) advanceLane(now monotime.Time, l *lane) Event {
 		return DataLost
 	}
 	return Nothing
-}
-
-// Close queues a bye, if the peer is known, behind the acknowledgements and data that may go. The
-// connection is of no use after that.
-func (c *Conn) Close() {
-	c.due[Bye] = c.state == Open
-	for i := range c.lanes {
-		l := &c.lanes[i]
-		l.ackNow = l.ackNow || l.unacked > 0
-		l.release()
-	}
 }
 
 // retries counts deadlines that passed without an answer.

@@ -11,7 +11,7 @@
 // A driver calls Handle with each received frame, Advance when Deadline has passed, and then
 // NextBatch until it returns nothing.
 //
-// A connection is in one of three states:
+// A connection is in one of four states:
 //
 //	state        event                          next         sends
 //	Idle         NextBatch, with data           Handshaking  hello
@@ -22,8 +22,12 @@
 //	Idle         hello ack with the response    Open         -
 //	Open         hello ack, new incarnation     Open         -; PeerRestarted
 //	Open         deadline                       Open         unacknowledged data, or a probe
-//	Open         Close                          Open         what may go, then a bye
-//	Open         bye                            Idle         -; PeerClosed
+//	Open         Close                          Closing      what may go, then a bye
+//	Closing      deadline                       Closing      the bye, maxByes times; then Idle
+//	Closing      bye ack                        Idle         -
+//	Closing      bye                            Idle         bye ack
+//	Open         bye                            Idle         bye ack; PeerClosed
+//	any          bye, stale incarnation         same         bye ack
 //	any          frame, stale incarnation       same         hello
 //	any          peer timeout                   Idle         -; PeerSilent
 //	Open         data timeout                   Idle         -; DataLost
@@ -38,8 +42,9 @@
 // ack with the response to its current challenge, as RFC 9000 §8.2 validates a path: a late hello
 // of a dead process proves nothing.
 //
-// A bye names both incarnations, too. It is sent once and not acknowledged; a peer that misses it
-// finds out by the peer timeout.
+// A bye names both incarnations, too, and so does its answer, which takes no state: who has
+// forgotten the connection answers as well. A peer that hears none of them, or whose answers are
+// all lost, finds out by the peer timeout.
 //
 // Source: MBCF §2.1 (guaranteed arrival and order), CENJU §3; RFC 9293, 9000, 9002.
 package reliable

@@ -18,13 +18,14 @@ const (
 	Ack                      // an acknowledgement alone
 	Hello                    // a challenge
 	HelloAck                 // the response, and possibly a challenge
-	Bye                      // the sender's incarnation has ended
+	Bye                      // the sender's incarnation ends
+	ByeAck                   // the receiver of a bye has heard it
 	kinds
 )
 
 // String names k.
 func (k Kind) String() string {
-	return [...]string{"?", "data", "ack", "hello", "hello-ack", "bye", "?"}[min(k, kinds)]
+	return [...]string{"?", "data", "ack", "hello", "hello-ack", "bye", "bye-ack", "?"}[min(k, kinds)]
 }
 
 // Header is the first bytes of each frame.

@@ -36,6 +36,8 @@ func TestHeader_Golden(t *testing.T) {
 			"22 00 0100 00000001 00000002 00000000 00000007 8000000000000000 0000000000000002 0000000000000003 8000000000000005"},
 		{"bye", Header{Kind: Bye, Src: 0x0a0b0c0d, Dst: 0x01020304},
 			"25 00 0000 0a0b0c0d 01020304 00000000 00000000"},
+		{"bye ack", Header{Kind: ByeAck, Src: 0x01020304, Dst: 0x0a0b0c0d},
+			"26 00 0000 01020304 0a0b0c0d 00000000 00000000"},
 	} {
 		want, err := hex.DecodeString(strings.ReplaceAll(c.bytes, " ", ""))
 		if err != nil {
@@ -62,7 +64,7 @@ func TestParse_Malformed(t *testing.T) {
 		at   int
 		b    byte
 	}{
-		{"version 0", 0, 0x01}, {"version 1", 0, 0x11}, {"version 3", 0, 0x31}, {"no kind", 0, 0x20}, {"kind 6", 0, 0x26}, {"kind 15", 0, 0x2f},
+		{"version 0", 0, 0x01}, {"version 1", 0, 0x11}, {"version 3", 0, 0x31}, {"no kind", 0, 0x20}, {"kind 7", 0, 0x27}, {"kind 15", 0, 0x2f},
 		{"flag 8", 1, 0x08}, {"flag 128", 1, 0x80}, {"no incarnation", 7, 0},
 	} {
 		b := append([]byte(nil), good...)
@@ -92,12 +94,12 @@ func TestParse_Malformed(t *testing.T) {
 
 // Kinds and states have names, also values out of range.
 func TestNames(t *testing.T) {
-	for k, name := range []string{"?", "data", "ack", "hello", "hello-ack", "bye", "?", "?"} {
+	for k, name := range []string{"?", "data", "ack", "hello", "hello-ack", "bye", "bye-ack", "?", "?"} {
 		if is := Kind(k).String(); is != name {
 			t.Errorf("kind %d is %q, want %q", k, is, name)
 		}
 	}
-	for s, name := range []string{"idle", "handshaking", "open", "?"} {
+	for s, name := range []string{"idle", "handshaking", "open", "closing", "?"} {
 		if is := State(s).String(); is != name {
 			t.Errorf("state %d is %q, want %q", s, is, name)
 		}

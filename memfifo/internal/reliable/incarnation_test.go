@@ -175,12 +175,11 @@ func TestIncarnation_LateFrames(t *testing.T) {
 	p.deliverOne(1)
 }
 
-// An end that has sent a bye and is still there, as after a forged bye, is reached again, and
-// nothing is delivered twice.
+// An end in whose name somebody else has said bye is reached again, and nothing is delivered twice.
 func TestIncarnation_AfterABye(t *testing.T) {
 	p := newPair(t, 120).open()
 	for range 3 {
-		p.ends[1].c.Close()
+		p.handle(0, Header{Kind: Bye, Src: p.ends[1].c.local, Dst: p.ends[0].c.local}, nil)
 		p.settle()
 		p.deliverOne(0)
 		p.deliverOne(1)

@@ -19,6 +19,13 @@ func (c *Conn) Handle(now monotime.Time, h *Header, records []byte) Event {
 	case Bye:
 		c.needsPump = true
 		return c.onBye(h)
+	case ByeAck:
+		c.needsPump = true
+		c.onByeAck(h)
+		return Nothing
+	}
+	if c.state == Closing {
+		return Nothing
 	}
 	if !c.isCurrent(h) {
 		c.needsPump = true
@@ -43,15 +50,6 @@ func (c *Conn) Handle(now monotime.Time, h *Header, records []byte) Event {
 		return Deliver
 	}
 	return Nothing
-}
-
-func (c *Conn) onBye(h *Header) Event {
-	if !c.isCurrent(h) {
-		c.cfg.Counters.StaleIncarnation++
-		return Nothing
-	}
-	c.reset()
-	return PeerClosed
 }
 
 // NeedsPump reports whether NextBatch may have something, or Available or Deadline may have

@@ -15,7 +15,7 @@ func (c *Conn) broken() string {
 			return fmt.Sprintf("lane %d: %s: next %d held %t count %d", l, wrong, r.nxt, r.rest != nil, r.count)
 		}
 	}
-	if c.state == Open != (c.remote != 0) {
+	if known := c.state == Open || c.state == Closing; known != (c.remote != 0) {
 		return fmt.Sprintf("%v, and the peer's life is %d", c.state, c.remote)
 	}
 	return ""

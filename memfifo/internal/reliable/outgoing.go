@@ -109,7 +109,11 @@ func (c *Conn) next(h *Header) []byte {
 		return c.controlFrame(h, HelloAck, 0, false)
 	case c.due[Hello]:
 		return c.controlFrame(h, Hello, 0, false)
-	case c.state != Open:
+	case c.due[ByeAck]:
+		return c.controlFrame(h, ByeAck, 0, false)
+	case c.due[Bye] && c.byes > 0:
+		return c.controlFrame(h, Bye, 0, false)
+	case c.state != Open && !c.due[Bye]:
 		return nil
 	}
 	for l := range c.lanes {
@@ -151,6 +155,8 @@ func (c *Conn) controlFrame(h *Header, kind Kind, lane Lane, ackNow bool) []byte
 		if c.respondTo != c.remote {
 			h.Sequence = c.challenge
 		}
+	case ByeAck:
+		h.Src, h.Dst = c.heard.Dst, c.heard.Src
 	case Ack:
 		h.Lane, h.AckLane, h.AckNow = lane, lane, ackNow
 		h.Sequence = c.lanes[lane].echo
@@ -197,6 +203,8 @@ func (c *Conn) onSent(now monotime.Time, h *Header) {
 		}
 		c.lanes[h.AckLane].onAckSent()
 		c.cfg.Counters.Acks++
+	case Bye:
+		c.onByeSent(now)
 	}
 }
 
@@ -243,6 +251,8 @@ func (c *Conn) Refused(first, n int) {
 				c.lanes[h.AckLane].ackNow, c.lanes[h.AckLane].echo = true, h.Sequence
 			}
 			c.cfg.Counters.Acks--
+		case Bye:
+			c.byes--
 		}
 	}
 }

@@ -93,6 +93,8 @@ func hostileFrames() (all [][]byte) {
 		{Kind: HelloAck, Src: 7, Dst: 2, Sequence: 9, Ack: 1},
 		{Kind: Bye, Src: 1, Dst: 2},
 		{Kind: Bye, Src: 1, Dst: 9},
+		{Kind: Bye, Src: 1},
+		{Kind: ByeAck, Src: 1, Dst: 2},
 		{Kind: Ack, Src: 1, Dst: 2, Ack: 1 << 20},
 		{Kind: Ack, Src: 1, Dst: 2, Lane: 1, AckLane: 1, Ack: 1, Credit: 1, SACK: SACK{1<<63 | 6, 1, 1, 1 << 63}},
 		{Kind: Ack, Src: 1, Dst: 2, Lane: 1, AckNow: true, Sequence: 5, Ack: 1},

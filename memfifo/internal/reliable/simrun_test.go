@@ -34,7 +34,7 @@ type run struct {
 type node struct {
 	peers  []*site // by peer; nil for itself
 	starts int
-	closed bool // it has sent byes
+	closed bool // it says byes
 }
 
 func newRun(seed uint64) *run {
@@ -200,11 +200,22 @@ func (r *run) crash() {
 	for _, s := range r.nodes[i].peers {
 		if s != nil {
 			s.c.Close()
+			s.leaving = true
 			s.pump()
-			s.dead = true
 		}
 	}
-	r.After(r.upTo(time.Millisecond), func() { r.crashNow(i) })
+	if r.often(.5) {
+		r.After(r.upTo(time.Millisecond), func() { r.crashNow(i) })
+		return
+	}
+	r.After(2*maxByes*maxRTO+DefaultPeerTimeout, func() { // longer than the longest pause
+		for _, s := range r.nodes[i].peers {
+			if s != nil && s.c.state != Idle {
+				r.fail("%d still says bye to %d", s.node, s.peer)
+			}
+		}
+		r.crashNow(i)
+	})
 }
 
 func (r *run) crashNow(i int) {

@@ -14,6 +14,8 @@ type site struct {
 	timer monotime.Time // the earliest one; valid if armed
 	armed bool
 	dead  bool
+
+	leaving bool // it is closed: it takes byes alone
 }
 
 func (r *run) newSite(i, peer int) *site {
@@ -47,7 +49,7 @@ func (s *site) mayHold(l Lane) bool {
 		long = 3 * DefaultPeerTimeout
 	}
 	s.r.After(s.r.upTo(long), func() {
-		if !s.dead {
+		if !s.dead && !s.leaving {
 			s.resume(l)
 			s.pump()
 		}
@@ -57,7 +59,7 @@ func (s *site) mayHold(l Lane) bool {
 
 // produce reserves some records now, and others later.
 func (s *site) produce() {
-	if s.dead {
+	if s.dead || s.leaving {
 		return
 	}
 	s.fill(1 + s.r.rng.IntN(400))
@@ -85,7 +87,7 @@ func (s *site) fill(n int) {
 
 // receive takes a frame, and does what has become possible.
 func (s *site) receive(b []byte) {
-	if s.dead {
+	if s.dead || s.leaving && Kind(b[0]&0xf) != Bye && Kind(b[0]&0xf) != ByeAck {
 		return
 	}
 	restarts, lefts := s.restarts, s.byes

@@ -123,6 +123,8 @@ func (st *story) send(from, to int, b []byte) {
 		if h.Sequence > 0 {
 			text += fmt.Sprintf(", challenge %d", h.Sequence)
 		}
+	case ByeAck:
+		kind, text = "bye_ack", "bye ack"
 	}
 	if h.Lane > 0 {
 		text += " lane=1"

@@ -109,43 +109,121 @@ var rows = map[string]func(t *testing.T){
 		p.is(0, Open)
 	},
 	"Open: Close": func(t *testing.T) {
+		closes := func(before func(p *pair), sends string) *pair {
+			p := newPair(t, 120).open()
+			before(p)
+			p.ends[0].c.Close()
+			p.send(0)
+			p.want(1, sends)
+			p.is(0, Closing)
+			return p
+		}
+		closes(func(p *pair) {
+			p.ends[1].write(p.now, Requests, 20)
+			p.send(1)
+			p.deliver(0) // an acknowledgement is due later
+			p.ends[0].write(p.now, Replies, 20)
+		}, "1:20! bye")
+		closes(func(p *pair) {
+			p.ends[1].write(p.now, Requests, 20)
+			p.send(1)
+			p.deliver(0)
+		}, "ack bye")
+		closes(func(p *pair) {
+			for range 4 {
+				p.ends[0].write(p.now, Replies, 20)
+				p.send(0) // until little is in flight
+			}
+			p.inTransit[1] = nil
+		}, "3:40! bye")
 		p := newPair(t, 120).open()
 		a, b := p.ends[0], p.ends[1]
-		b.write(p.now, Requests, 20)
-		p.send(1)
-		p.deliver(0) // an acknowledgement is due later
-		a.write(p.now, Replies, 20)
-		a.c.Close()
-		p.send(0)
-		p.want(1, "1:20! bye")
-		p.is(0, Open)
-		p.inTransit[1] = nil
 		a.c.Close()
 		if h := p.sends(0); h != (Header{Kind: Bye, Src: a.c.local, Dst: b.c.local}) {
 			t.Errorf("%+v", h)
 		}
-		ack := p.between(0)
-		ack.Sequence = a.c.lanes[0].receiver.nxt
-		if p.handle(0, ack, nil); p.send(0) > 0 {
+		data := p.between(0) // that is delivered and answered no more
+		data.Kind, data.Sequence, data.AckNow = Data, a.c.lanes[0].receiver.nxt, true
+		if p.handle(0, data, make([]byte, 20)); p.send(0) > 0 {
 			t.Errorf("sends %q", p.describe(1))
 		}
-		a.c.Close()
-		p.send(0)
-		p.want(1, "ack bye")
-		p.inTransit[1] = nil
-		for range 3 {
-			a.write(p.now, Replies, 20)
-			p.send(0) // until little is in flight
-		}
-		p.inTransit[1] = nil
-		a.c.Close()
-		p.send(0)
-		p.want(1, "3:40! bye")
 		p = newPair(t, 128) // to an unknown peer there is no bye
 		p.ends[0].write(p.now, Requests, 20)
 		p.ends[0].c.Close()
+		if p.is(0, Idle); p.send(0) > 0 || len(p.ends[0].pool.out) > 0 {
+			t.Errorf("sends %q, and has %d buffers", p.describe(1), len(p.ends[0].pool.out))
+		}
+	},
+	"Closing: deadline": func(t *testing.T) {
+		p := newPair(t, 120).open()
+		a := p.ends[0].c
+		a.Close()
+		rto := baseRTO(&a.rtt)
 		p.send(0)
-		p.want(1, "hello")
+		for i := range maxByes {
+			p.want(1, "bye")
+			p.is(0, Closing)
+			p.inTransit[1] = nil
+			p.after(0, rto<<i)
+		}
+		if p.is(0, Idle); p.send(0) > 0 {
+			t.Errorf("sends %q", p.describe(1))
+		}
+	},
+	"Closing: bye ack": func(t *testing.T) {
+		p := newPair(t, 120).open()
+		a, b := p.ends[0].c, p.ends[1].c
+		p.handle(0, Header{Kind: ByeAck, Src: b.local, Dst: a.local}, nil) // it has said no bye
+		p.is(0, Open)
+		a.Close()
+		for _, h := range []Header{{Kind: ByeAck, Src: 9, Dst: a.local}, {Kind: ByeAck, Src: b.local, Dst: 9}} {
+			p.handle(0, h, nil) // stale
+			p.is(0, Closing)
+		}
+		if n := a.cfg.Counters.StaleIncarnation; n != 3 {
+			t.Errorf("%d stale", n)
+		}
+		p.send(0)
+		p.deliver(1)
+		p.send(1)
+		p.want(0, "bye-ack")
+		p.deliver(0)
+		p.is(0, Idle)
+		if p.is(1, Idle); p.ends[1].byes != 1 || p.ends[0].byes != 0 {
+			t.Errorf("%d and %d byes", p.ends[0].byes, p.ends[1].byes)
+		}
+	},
+	"Closing: bye": func(t *testing.T) {
+		p := newPair(t, 120).open()
+		for i, e := range p.ends {
+			e.c.Close()
+			p.send(i)
+		}
+		p.inTransit[1] = nil // end 1 hears the answer alone
+		p.deliver(0)
+		p.is(0, Idle)
+		p.send(0)
+		p.want(1, "bye-ack")
+		p.deliver(1)
+		if p.is(1, Idle); p.ends[0].byes+p.ends[1].byes != 0 {
+			t.Error("who leaves is told that the other does")
+		}
+	},
+	"any: bye, stale incarnation": func(t *testing.T) {
+		for name, p := range map[string]*pair{"idle": newPair(t, 120), "open": newPair(t, 120).open()} {
+			a := p.ends[0].c
+			was, stale := a.state, a.cfg.Counters.StaleIncarnation
+			for _, h := range []Header{{Kind: Bye, Src: 2, Dst: 9}, {Kind: Bye, Src: 9, Dst: a.local}} {
+				p.handle(0, h, nil)
+				if answer := p.sends(0); answer != (Header{Kind: ByeAck, Src: h.Dst, Dst: h.Src}) {
+					t.Errorf("%s: %+v", name, answer)
+				}
+			}
+			p.handle(0, Header{Kind: Bye, Src: 2}, nil)
+			if p.is(0, was); p.send(0) > 0 || p.ends[0].byes > 0 || a.cfg.Counters.StaleIncarnation != stale+3 {
+				t.Errorf("%s: sends %q, %d byes", name, p.describe(1), p.ends[0].byes)
+			}
+		}
 	},
 	"Open: bye": func(t *testing.T) {
 		p := newPair(t, 120).open()
@@ -154,21 +232,15 @@ var rows = map[string]func(t *testing.T){
 		p.send(0)
 		p.inTransit[1] = nil
 		incarnation := a.c.local
-		for _, h := range []Header{{Kind: Bye, Src: b.c.local}, {Kind: Bye, Src: b.c.local, Dst: 9}, {Kind: Bye, Src: 9, Dst: incarnation}} {
-			stale := a.c.cfg.Counters.StaleIncarnation
-			p.handle(0, h, nil) // stale
-			if p.is(0, Open); p.send(0) > 0 || a.byes > 0 || a.c.cfg.Counters.StaleIncarnation != stale+1 {
-				t.Errorf("%+v: sends %q, %d byes", h, p.describe(1), a.byes)
-			}
-		}
 		bye := Header{Kind: Bye, Src: b.c.local, Dst: incarnation}
 		p.handle(0, bye, nil)
 		p.is(0, Idle)
-		if a.byes != 1 || a.c.local == incarnation || !a.done() || len(a.pool.out) > 0 || p.send(0) > 0 {
+		if a.byes != 1 || a.c.local == incarnation || !a.done() || len(a.pool.out) > 0 {
 			t.Errorf("%d byes, incarnation %d, then %d, done %t", a.byes, incarnation, a.c.local, a.done())
 		}
 		p.handle(0, bye, nil) // duplicate
-		if p.is(0, Idle); a.byes != 1 || p.send(0) > 0 {
+		p.send(0)
+		if p.want(1, "bye-ack"); a.byes != 1 {
 			t.Errorf("%d byes", a.byes)
 		}
 		p.restart(1, 77)
@@ -285,5 +357,5 @@ func (c *Conn) tailDue(now monotime.Time) bool {
 
 // String names s.
 func (s State) String() string {
-	return [...]string{"idle", "handshaking", "open", "?"}[min(s, Open+1)]
+	return [...]string{"idle", "handshaking", "open", "closing", "?"}[min(s, Closing+1)]
 }
