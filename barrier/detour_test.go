@@ -3,6 +3,7 @@ package barrier_test
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -98,6 +99,36 @@ func TestDetours_AtMostEight(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A member that answers is not asked by other paths, however late it is: here one that has used a mask in a
+// later group of the same ID alone.
+func TestDetours_NotOfWhoAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int64
+		c := &cluster{cfg: barrier.Config{Detours: []transport.OptionalTag{vid(9)}}}
+		c.start(t, 3, mcdtest.Config{
+			Endpoint: mcd.Config{Spin: -1},
+			Wrap: func(_ mcd.NodeID, _ int, l transport.Link) transport.Link {
+				return &filter{l, func(f *transport.Frame) bool {
+					if f.OptionalTag == vid(9) {
+						asked.Add(1)
+					}
+					return false
+				}}
+			},
+		})
+		cfg := barrier.GroupConfig{PeerTimeout: time.Second}
+		first, second := c.groups(t, cfg), c.groups(t, cfg)
+		o := barrier.Options{Members: barrier.MaskOf(0, 1)}
+		arrive(t, second[1], o)
+		ticket := arrive(t, first[0], o)
+		time.Sleep(5 * cfg.PeerTimeout)
+		arrive(t, first[1], o)
+		if err := ticket.Wait(limit(t)); err != nil || asked.Load() > 0 {
+			t.Errorf("%v; asked %d times by other paths", err, asked.Load())
+		}
+	})
 }
 
 // A member is asked by other paths not more often than 40 times in a peer timeout, though the timers of

@@ -33,14 +33,9 @@ func (s *Service) leave(groups ...*Group) {
 		}
 		sets = append(sets, g.sets...)
 	}
-	if len(sets) > 0 {
-		s.leaving.Add(1)
-		defer s.leaving.Done()
-	}
+	s.leaving.Add(1)
+	defer s.leaving.Done()
 	s.mu.Unlock()
-	if len(sets) == 0 {
-		return
-	}
 	s.sayBye(sets)
 	s.mu.Lock()
 	for _, c := range slices.Backward(sets) { // a group's masks, and then all of its members

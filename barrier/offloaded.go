@@ -257,10 +257,11 @@ func (o *offloaded) prepare(now monotime.Time, number uint8) {
 	}
 }
 
-// arrive has the Center arrive.
+// arrive has the Center arrive. Where it is the last to, and the engine has sent the release,
+// counting has just begun with the next generation.
 func (o *offloaded) arrive(now monotime.Time, number uint8, generation uint32) {
 	n := o.numbers[number]
-	if n == nil {
+	if n == nil || n.generation > generation {
 		return
 	}
 	switch n.slot.Arrive(o.set.rank, generation) {
@@ -268,9 +269,7 @@ func (o *offloaded) arrive(now monotime.Time, number uint8, generation uint32) {
 		o.win(n, generation)
 	case slot.Stale, slot.Double: // the engine has gone another way
 		o.end(now, n)
-		return
 	}
-	o.collect(now, n)
 }
 
 // await says that the Center waits: the last frame of the generation is to wake it.

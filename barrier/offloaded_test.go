@@ -237,24 +237,53 @@ func TestOffload_Done(t *testing.T) {
 	})
 }
 
-// Members whose arrivals were counted are not asked for them while another one is late.
+// Members whose arrivals were counted are not asked for them while another one is late, whatever the
+// size.
 func TestOffload_AsksTheLateAlone(t *testing.T) {
+	for _, size := range []int{3, 70} {
+		synctest.Test(t, func(t *testing.T) {
+			c, _ := openOffload(t, size, fault.Config{}, 0, nil)
+			all := c.groups(t, offloadConfig(t))
+			rounds(t, all, 1, barrier.Options{}, 0)
+			ticket := arrive(t, all[0], barrier.Options{})
+			for _, g := range all[1 : size-1] {
+				arrive(t, g, barrier.Options{})
+			}
+			time.Sleep(100 * time.Millisecond)
+			arrive(t, all[size-1], barrier.Options{})
+			if err := ticket.Wait(limit(t)); err != nil {
+				t.Error(err)
+			}
+			for k, g := range all[:size-1] {
+				if s := g.Stats(); s.Resent != 0 {
+					t.Errorf("%d nodes: node %d was asked %d times for what was counted", size, k, s.Resent)
+				}
+			}
+			if s := all[0].Stats(); s.Nacks == 0 {
+				t.Errorf("%d nodes: the last one was not asked", size)
+			}
+		})
+	}
+}
+
+// A Center that arrives last, from the first barrier on, has completed each when Arrive returns, and the
+// unit counts the others from the second one on.
+func TestOffload_TheCenterIsLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := openOffload(t, 3, fault.Config{}, 0, nil)
+		c, u := openOffload(t, 3, fault.Config{}, 0, nil)
 		all := c.groups(t, offloadConfig(t))
-		rounds(t, all, 1, barrier.Options{}, 0)
-		ticket := arrive(t, all[0], barrier.Options{})
-		arrive(t, all[1], barrier.Options{})
-		time.Sleep(100 * time.Millisecond)
-		arrive(t, all[2], barrier.Options{})
-		if err := ticket.Wait(limit(t)); err != nil {
-			t.Error(err)
-		}
-		if s := all[1].Stats(); s.Resent != 0 {
-			t.Errorf("node 1 was asked %d times for what was counted", s.Resent)
-		}
-		if s := all[0].Stats(); s.Nacks == 0 {
-			t.Error("node 2 was not asked")
+		for round := range uint64(4) {
+			arrive(t, all[1], barrier.Options{})
+			arrive(t, all[2], barrier.Options{})
+			time.Sleep(time.Millisecond)
+			if got, want := u.seen(slot.Drop), 2*min(int(round), 1); got != want {
+				t.Errorf("barrier %d: the unit counted %d frames, want %d", round+1, got, want)
+			}
+			arrive(t, all[0], barrier.Options{})
+			if s := all[0].Stats(); s.Barriers != round+1 {
+				t.Errorf("%d barriers are completed, want %d", s.Barriers, round+1)
+			}
+			time.Sleep(time.Millisecond)
 		}
 	})
 }

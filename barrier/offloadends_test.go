@@ -175,6 +175,31 @@ func TestOffload_LeavesBeforeTheLastArrival(t *testing.T) {
 	}
 }
 
+// The unit has released a barrier that the Center has not looked at since: it is completed all the same where
+// a member leaves after it.
+func TestOffload_LeavesAfterTheRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, u := openOffload(t, 3, fault.Config{}, 0, nil)
+		all := c.groups(t, offloadConfig(t))
+		rounds(t, all, 2, barrier.Options{}, time.Millisecond)
+		u.seen(slot.Transmit)
+		ticket := arrive(t, all[0], barrier.Options{})
+		arrive(t, all[1], barrier.Options{})
+		arrive(t, all[2], barrier.Options{})
+		time.Sleep(100 * time.Microsecond) // its timer has not fired
+		if u.seen(slot.Transmit) != 1 {
+			t.Error("the unit has not released the barrier")
+		}
+		_ = all[2].Close()
+		if done, err := ticket.Done(); !done || err != nil {
+			t.Errorf("done %v, %v", done, err)
+		}
+		if n := slots(u); n != 0 {
+			t.Errorf("%d slots are taken", n)
+		}
+	})
+}
+
 // Where releases get a tag, the Center's process goes on, and where they lose it the unit does.
 func TestOffload_FollowsRoutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

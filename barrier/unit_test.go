@@ -83,6 +83,7 @@ func (u *unit) Add(c *slot.Config) (*slot.Slot, error) {
 	}
 	s := new(slot.Slot)
 	s.Configure(c)
+	u.keys[s] = nil
 	for _, m := range c.Members {
 		key := c.Key(m.Node)
 		u.members[key] = m.At(len(u.slots))
