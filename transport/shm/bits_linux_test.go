@@ -218,6 +218,24 @@ func TestStation_OfALinkThatNeverPolls(t *testing.T) {
 	}
 }
 
+// A Poll that has found a source just before the link lost its station, and forgot it, leaves it
+// alone: its memory is another one's by now.
+func TestStation_IsLostWhilePollLooks(t *testing.T) {
+	dir := Folder(t)
+	l, other := opened(t, dir, 1), opened(t, dir, 2)
+	eventually(t, "they do not meet", func() bool { return len(other.Stations()) == 1 })
+	s := l.sources[0].Load()
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is not forgotten", func() bool { return !hasBits(l) })
+	l.sources[0].Store(s) // as that Poll sees it
+	defer l.sources[0].Store(nil)
+	if n := l.takeFrom(0, make([]transport.Frame, 1)); n != 0 || len(l.lent)+len(l.over) > 0 {
+		t.Errorf("%d frames, and the next Poll gives back the memory of %d rings, and forgets %d", n, len(l.lent), len(l.over))
+	}
+}
+
 // One link at a time opens or closes on a segment. The lock of a process that has gone is free, and
 // one on a folder that was removed meanwhile is none.
 func TestFolder_Lock(t *testing.T) {

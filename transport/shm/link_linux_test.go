@@ -1,14 +1,11 @@
 package shm_test
 
 import (
-	"context"
-	"errors"
 	"log"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -77,53 +74,6 @@ func TestLink_WithAWire(t *testing.T) {
 			}
 			return open(t, shm.Config{Dir: dirA, Wire: w[0]}), open(t, shm.Config{Dir: dirB, Wire: w[1]})
 		})
-	}
-}
-
-// hopeless is a wire whose Wait fails at once, and notes when.
-type hopeless struct {
-	transport.Link
-	waits chan time.Time
-}
-
-func (h *hopeless) Wait(ctx context.Context) error {
-	select {
-	case h.waits <- time.Now():
-	case <-ctx.Done():
-	}
-	return transport.ErrInterfaceDown
-}
-
-// A wire that fails to wait is left alone for 10 ms each time, and takes no processor meanwhile.
-func TestWire_IsLeftAlone(t *testing.T) {
-	wire := &hopeless{Link: wires(t, 1)[0], waits: make(chan time.Time, 100)}
-	open(t, shm.Config{Dir: shm.Folder(t), Wire: wire})
-	last := <-wire.waits
-	for range 3 {
-		now := <-wire.waits
-		if pause := now.Sub(last); pause < 10*time.Millisecond {
-			t.Errorf("tried again after %v", pause)
-		}
-		last = now
-	}
-}
-
-// While one station is reached through memory, a wire that fails to wait ends no wait of the link's.
-func TestWire_FailsBesideOneStation(t *testing.T) {
-	w, dir := wires(t, 2), shm.Folder(t)
-	wire := &hopeless{Link: w[0], waits: make(chan time.Time, 1000)}
-	a, b := open(t, shm.Config{Dir: dir, Wire: wire}), open(t, shm.Config{Dir: dir, Wire: w[1]})
-	exchange(t, b, a)
-	for range 5 {
-		<-wire.waits
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		if err := a.Wait(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v, want none of the wire's", err)
-		}
-		cancel()
-		if _, err := a.Poll(make([]transport.Frame, 1)); err != nil {
-			t.Error(err)
-		}
 	}
 }
 

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// meetTimeout is how long a process that has connected may take to say what it has to.
+	// meetTimeout is how long a process that has connected may take to say what it has to. One that
+	// was there before has no limit: it may be stopped, and is met when it goes on.
 	meetTimeout = 10 * time.Second
 	// openTimeout is how long Open waits for those that are there already. One that takes longer,
 	// as its process is stopped, is met when it goes on.
@@ -55,7 +56,7 @@ const (
 // socket. It calls met when they have met, or will not.
 func (l *Link) seek(o neighbour, met func()) {
 	defer met()
-	for pause := firstPause; !l.closed.Load(); pause = min(2*pause, lastPause) {
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		if o.conn == nil {
 			err := fmt.Errorf("%v: %w", o.mac, o.err)
 			l.refused.Store(&err)
@@ -93,8 +94,14 @@ func (l *Link) accept() {
 			}
 			continue
 		}
-		l.running.Go(func() { l.keep(c, false, func() {}) }) // until the connection ends
+		l.running.Go(func() { l.welcome(c, meetTimeout) }) // until the connection ends
 	}
+}
+
+// welcome meets a station that comes later, and has so long for its hello.
+func (l *Link) welcome(c *net.UnixConn, timeout time.Duration) {
+	_ = c.SetDeadline(time.Now().Add(timeout)) // fails if it is closed, as what follows does
+	l.keep(c, false, func() {})
 }
 
 // acceptPause is the pause after a connection could not be accepted.
@@ -120,6 +127,7 @@ func (l *Link) keep(c *net.UnixConn, first bool, met func()) bool {
 		return false
 	}
 	met()
+	_ = c.SetDeadline(time.Time{}) // fails if it is closed: then there is nothing to read
 	var b [1]byte
 	_, _ = c.Read(b[:]) // there is nothing to be said any more: whatever ends it ends the meeting
 	l.lose(s)
@@ -183,11 +191,6 @@ func (l *Link) meet(c *net.UnixConn, first bool) (*station, error) {
 	if int(cred.Uid) != os.Geteuid() {
 		return nil, fmt.Errorf("process %d is of user %d (only links of one user meet)", cred.Pid, cred.Uid)
 	}
-	if !first { // one that was there before may be stopped, and is met when it goes on
-		if err := c.SetDeadline(time.Now().Add(meetTimeout)); err != nil {
-			return nil, err
-		}
-	}
 	var h *half
 	if first {
 		if h, err = l.newHalf(); err == nil {
@@ -214,9 +217,6 @@ func (l *Link) meet(c *net.UnixConn, first bool) (*station, error) {
 		err = l.say(c, h)
 	}
 	_ = unix.Close(h.ringFD) // the memory stays as long as it is mapped
-	if err == nil {
-		err = c.SetDeadline(time.Time{})
-	}
 	if err != nil {
 		l.lose(s)
 		return nil, err
@@ -286,7 +286,8 @@ func (l *Link) take(fd, size int) ([]byte, error) {
 
 // receive receives a packet and the descriptors that came with it, which the caller closes.
 func receive(c *net.UnixConn) (b []byte, fds []int, err error) {
-	b, rights := make([]byte, hello.Len+1), make([]byte, unix.CmsgSpace(4*2*hello.Descriptors))
+	const most = 2 * hello.Descriptors // another version may have more
+	b, rights := make([]byte, hello.Len+1), make([]byte, unix.CmsgSpace(4*most))
 	n, nr, flags, _, err := c.ReadMsgUnix(b, rights) // the descriptors are closed on exec
 	if err != nil {
 		return nil, nil, err
@@ -300,7 +301,7 @@ func receive(c *net.UnixConn) (b []byte, fds []int, err error) {
 			fds = append(fds, some...)
 		}
 	}
-	if flags&unix.MSG_CTRUNC != 0 && len(fds) < hello.Descriptors {
+	if flags&unix.MSG_CTRUNC != 0 {
 		return nil, fds, errors.New("descriptors were lost: this process has as many as it may (raise ulimit -n)")
 	}
 	return b[:n], fds, nil

@@ -147,7 +147,7 @@ func TestStranger_SaysWhatCannotBe(t *testing.T) {
 		"no descriptors":         {func(b []byte, _ []int) ([]byte, []int) { return b, nil }, "0 descriptors"},
 		"two descriptors":        {cut, "2 descriptors"},
 		"six descriptors":        {func(b []byte, fds []int) ([]byte, []int) { return b, append(fds, fds...) }, "6 descriptors"},
-		"more descriptors":       {func(b []byte, fds []int) ([]byte, []int) { return b, append(append(fds, fds...), fds...) }, "not the hello"},
+		"more descriptors":       {func(b []byte, fds []int) ([]byte, []int) { return b, append(append(fds, fds...), fds...) }, "descriptors were lost"},
 		"memory not sealed":      {func(b []byte, fds []int) ([]byte, []int) { return b, []int{unsealed, fds[1], fds[2]} }, "not sealed"},
 		"a bell not sealed":      {func(b []byte, fds []int) ([]byte, []int) { return b, []int{fds[0], unsealed, fds[2]} }, "not sealed"},
 		"memory too small":       {func(b []byte, fds []int) ([]byte, []int) { return b, []int{small, fds[1], fds[2]} }, "has 100 bytes"},

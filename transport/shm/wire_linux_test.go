@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -122,120 +121,6 @@ func TestWire_CutOff(t *testing.T) {
 	}
 }
 
-// faulty is a wire that fails, or has no room.
-type faulty struct {
-	transport.Link
-	mu    sync.Mutex
-	err   error
-	waits error
-}
-
-func (f *faulty) fail(send, wait error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.err, f.waits = send, wait
-}
-
-func (f *faulty) Send(frames []transport.Frame) (int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.err != nil {
-		return 0, f.err
-	}
-	return f.Link.Send(frames)
-}
-
-func (f *faulty) Wait(ctx context.Context) error {
-	f.mu.Lock()
-	err := f.waits
-	f.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	return f.Link.Wait(ctx)
-}
-
-// A wire that has no room refuses what is for it alone. What it refuses reaches nobody, so that a
-// second try does not arrive twice.
-func TestWire_HasNoRoom(t *testing.T) {
-	w, dir := wires(t, 2), shm.Folder(t)
-	wire := &faulty{Link: w[0]}
-	a, b := open(t, shm.Config{Dir: dir, Wire: wire}), open(t, shm.Config{Dir: dir, Wire: w[1]})
-	frames := []transport.Frame{text(b.MAC(), "one"), text(transport.Broadcast, "all"), text(b.MAC(), "two")}
-	for _, failure := range []error{transport.ErrBusy, transport.ErrInterfaceDown} {
-		wire.fail(failure, nil)
-		if n, err := a.Send(frames); n != 1 || !errors.Is(err, failure) {
-			t.Fatalf("%d, %v; want 1, %v", n, err, failure)
-		}
-		wire.fail(nil, nil)
-		if n, err := a.Send(frames[1:]); n != 2 || err != nil {
-			t.Fatal(n, err)
-		}
-		if got, want := take(t, b, 3), []string{"one", "all", "two"}; !slices.Equal(got, want) {
-			t.Errorf("%v: got %q, want %q", failure, got, want)
-		}
-	}
-	if c := a.Counters(); c.TxBusy != 1 || c.TxRefused != 1 || c.TxFrames != 6 {
-		t.Errorf("%+v", c)
-	}
-}
-
-// While its wire fails, Wait says why, if no station is reached through memory; otherwise the link
-// works on.
-func TestWire_FailsToWait(t *testing.T) {
-	w, dir := wires(t, 2), shm.Folder(t)
-	wire := &faulty{Link: w[0]}
-	wire.fail(nil, transport.ErrInterfaceDown)
-	a := open(t, shm.Config{Dir: dir, Wire: wire})
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	var err error
-	for err == nil {
-		err = a.Wait(ctx)
-	}
-	if !errors.Is(err, transport.ErrInterfaceDown) {
-		t.Errorf("%v, want the wire's error", err)
-	}
-	b := open(t, shm.Config{Dir: dir, Wire: w[1]})
-	exchange(t, b, a)
-	wire.fail(nil, nil)
-	if _, err := w[1].Send([]transport.Frame{text(a.MAC(), "by the wire")}); err != nil {
-		t.Fatal(err)
-	}
-	if got := take(t, a, 1); got[0] != "by " {
-		t.Errorf("%q", got)
-	}
-}
-
-// A wire that is gone for good does not end what goes through memory.
-func TestWire_IsGone(t *testing.T) {
-	w, dir := wires(t, 2), shm.Folder(t)
-	a, b := open(t, shm.Config{Dir: dir, Wire: w[0]}), open(t, shm.Config{Dir: dir, Wire: w[1]})
-	if err := w[0].Close(); err != nil {
-		t.Fatal(err)
-	}
-	if n, err := b.Send([]transport.Frame{text(a.MAC(), "through memory")}); n != 1 || err != nil {
-		t.Fatal(n, err)
-	}
-	var got [1]transport.Frame
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if err := a.Wait(ctx); err != nil {
-		t.Errorf("Wait: %v", err)
-	}
-	if n, _ := a.Poll(got[:]); n != 1 || string(got[0].Payload) != "through memory" {
-		t.Errorf("%d frames", n)
-	}
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for err := error(nil); !errors.Is(err, transport.ErrClosed); err = a.Wait(ctx) { // nothing can come any more
-		if ctx.Err() != nil {
-			t.Fatal("Wait does not say that the wire is closed")
-		}
-	}
-}
-
 // Neither way keeps the other one from being received, however much comes by it.
 func TestWire_BothAreReceived(t *testing.T) {
 	w, dir := wires(t, 3), shm.Folder(t)
@@ -303,6 +188,37 @@ func TestWire_WaitSleeps(t *testing.T) {
 		cancel()
 		if early > 4 {
 			t.Errorf("with polls of %d Wait ended %d times, with nothing there", size, early)
+		}
+	}
+}
+
+// Wait sleeps again once what the wire had is polled, also if it was the wire that ended the last one.
+func TestWire_WaitSleepsAgain(t *testing.T) {
+	w := wires(t, 2)
+	a := open(t, shm.Config{Dir: shm.Folder(t), Wire: w[0]})
+	for range 3 {
+		if _, err := w[1].Send([]transport.Frame{text(a.MAC(), "wire")}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		if err := a.Wait(ctx); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		take(t, a, 1)
+		early := 0
+		ctx, cancel = context.WithTimeout(t.Context(), 5*time.Millisecond)
+		for ctx.Err() == nil {
+			if err := a.Wait(ctx); err == nil {
+				early++
+				if n, err := a.Poll(make([]transport.Frame, 1)); n != 0 || err != nil {
+					t.Fatal(n, err)
+				}
+			}
+		}
+		cancel()
+		if early > 2 {
+			t.Errorf("Wait ended %d times, with nothing there", early)
 		}
 	}
 }

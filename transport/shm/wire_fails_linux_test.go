@@ -1,0 +1,174 @@
+package shm_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/shm"
+)
+
+// faulty is a wire that fails, or has no room.
+type faulty struct {
+	transport.Link
+	mu    sync.Mutex
+	err   error
+	waits error
+}
+
+func (f *faulty) fail(send, wait error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err, f.waits = send, wait
+}
+
+func (f *faulty) Send(frames []transport.Frame) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return 0, f.err
+	}
+	return f.Link.Send(frames)
+}
+
+func (f *faulty) Wait(ctx context.Context) error {
+	f.mu.Lock()
+	err := f.waits
+	f.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return f.Link.Wait(ctx)
+}
+
+// A wire that has no room refuses what is for it alone. What it refuses reaches nobody, so that a
+// second try does not arrive twice.
+func TestWire_HasNoRoom(t *testing.T) {
+	w, dir := wires(t, 2), shm.Folder(t)
+	wire := &faulty{Link: w[0]}
+	a, b := open(t, shm.Config{Dir: dir, Wire: wire}), open(t, shm.Config{Dir: dir, Wire: w[1]})
+	frames := []transport.Frame{text(b.MAC(), "one"), text(transport.Broadcast, "all"), text(b.MAC(), "two")}
+	for _, failure := range []error{transport.ErrBusy, transport.ErrInterfaceDown} {
+		wire.fail(failure, nil)
+		if n, err := a.Send(frames); n != 1 || !errors.Is(err, failure) {
+			t.Fatalf("%d, %v; want 1, %v", n, err, failure)
+		}
+		wire.fail(nil, nil)
+		if n, err := a.Send(frames[1:]); n != 2 || err != nil {
+			t.Fatal(n, err)
+		}
+		if got, want := take(t, b, 3), []string{"one", "all", "two"}; !slices.Equal(got, want) {
+			t.Errorf("%v: got %q, want %q", failure, got, want)
+		}
+	}
+	if c := a.Counters(); c.TxBusy != 1 || c.TxRefused != 1 || c.TxFrames != 6 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// While its wire fails, Wait says why, if no station is reached through memory; otherwise the link
+// works on.
+func TestWire_FailsToWait(t *testing.T) {
+	w, dir := wires(t, 2), shm.Folder(t)
+	wire := &faulty{Link: w[0]}
+	wire.fail(nil, transport.ErrInterfaceDown)
+	a := open(t, shm.Config{Dir: dir, Wire: wire})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var err error
+	for err == nil {
+		err = a.Wait(ctx)
+	}
+	if !errors.Is(err, transport.ErrInterfaceDown) {
+		t.Errorf("%v, want the wire's error", err)
+	}
+	b := open(t, shm.Config{Dir: dir, Wire: w[1]})
+	exchange(t, b, a)
+	wire.fail(nil, nil)
+	if _, err := w[1].Send([]transport.Frame{text(a.MAC(), "by the wire")}); err != nil {
+		t.Fatal(err)
+	}
+	if got := take(t, a, 1); got[0] != "by " {
+		t.Errorf("%q", got)
+	}
+}
+
+// A wire that is gone for good does not end what goes through memory.
+func TestWire_IsGone(t *testing.T) {
+	w, dir := wires(t, 2), shm.Folder(t)
+	a, b := open(t, shm.Config{Dir: dir, Wire: w[0]}), open(t, shm.Config{Dir: dir, Wire: w[1]})
+	if err := w[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := b.Send([]transport.Frame{text(a.MAC(), "through memory")}); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	var got [1]transport.Frame
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := a.Wait(ctx); err != nil {
+		t.Errorf("Wait: %v", err)
+	}
+	if n, _ := a.Poll(got[:]); n != 1 || string(got[0].Payload) != "through memory" {
+		t.Errorf("%d frames", n)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for err := error(nil); !errors.Is(err, transport.ErrClosed); err = a.Wait(ctx) { // nothing can come any more
+		if ctx.Err() != nil {
+			t.Fatal("Wait does not say that the wire is closed")
+		}
+	}
+}
+
+// hopeless is a wire whose Wait fails at once, and notes when.
+type hopeless struct {
+	transport.Link
+	waits chan time.Time
+}
+
+func (h *hopeless) Wait(ctx context.Context) error {
+	select {
+	case h.waits <- time.Now():
+	case <-ctx.Done():
+	}
+	return transport.ErrInterfaceDown
+}
+
+// A wire that fails to wait is left alone for 10 ms each time, and takes no processor meanwhile.
+func TestWire_IsLeftAlone(t *testing.T) {
+	wire := &hopeless{Link: wires(t, 1)[0], waits: make(chan time.Time, 100)}
+	open(t, shm.Config{Dir: shm.Folder(t), Wire: wire})
+	last := <-wire.waits
+	for range 3 {
+		now := <-wire.waits
+		if pause := now.Sub(last); pause < 10*time.Millisecond {
+			t.Errorf("tried again after %v", pause)
+		}
+		last = now
+	}
+}
+
+// While one station is reached through memory, a wire that fails to wait ends no wait of the link's.
+func TestWire_FailsBesideOneStation(t *testing.T) {
+	w, dir := wires(t, 2), shm.Folder(t)
+	wire := &hopeless{Link: w[0], waits: make(chan time.Time, 1000)}
+	a, b := open(t, shm.Config{Dir: dir, Wire: wire}), open(t, shm.Config{Dir: dir, Wire: w[1]})
+	exchange(t, b, a)
+	for range 5 {
+		<-wire.waits
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		if err := a.Wait(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, want none of the wire's", err)
+		}
+		cancel()
+		if _, err := a.Poll(make([]transport.Frame, 1)); err != nil {
+			t.Error(err)
+		}
+	}
+}
