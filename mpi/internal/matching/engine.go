@@ -114,9 +114,6 @@ func (e *Engine) Handle(from Rank, r *Record, data []byte, out []Output) ([]Outp
 // still there to be received.
 func (e *Engine) Down(rank Rank, out []Output) []Output {
 	p := &e.peers[rank]
-	if p.down {
-		return out
-	}
 	p.down = true
 	for _, s := range p.waiting {
 		out = append(out, Output{Do: FailSend, Send: s})

@@ -166,11 +166,10 @@ func (e *Engine) takePosted(p *peer, v *Envelope) *Receive {
 // Offered returns the receive that is offered by a number, or nil if a message went into it.
 func (e *Engine) Offered(id uint64) *Receive { return e.receives.get(id) }
 
-// unoffer forgets that a receive is offered.
+// unoffer forgets that a receive was offered, which is gone.
 func (e *Engine) unoffer(p *peer, r *Receive) {
 	if r.offer != 0 {
 		e.receives.remove(r.offer)
-		r.offer = 0
 		p.offered--
 	}
 }

@@ -33,28 +33,29 @@ func handle(t *testing.T, e *Engine, from Rank, r Record) []Output {
 func eager(tag int32, size int) Record { return Record{Kind: Eager, Envelope: Envelope{0, tag, size}} }
 
 // A receive is offered as soon as the one before it is gone that hindered it, and not before: a
-// short one, or one from any source; but what does not overlap does not hinder.
+// short one, or one from any source; but what does not overlap does not hinder. The shortest that is
+// offered is of Config.OfferFrom.
 func TestOffers_Wait(t *testing.T) {
 	for _, first := range []Receive{
 		{Pattern: Pattern{1, 0, 5}, Capacity: 10},
-		{Pattern: Pattern{AnySource, 0, 5}, Capacity: 60},
-		{Pattern: Pattern{AnySource, 0, AnyTag}, Capacity: 60},
+		{Pattern: Pattern{AnySource, 0, 5}, Capacity: 50},
+		{Pattern: Pattern{AnySource, 0, AnyTag}, Capacity: 50},
 	} {
 		e := engine()
 		if out := e.Post(&first, nil); len(out) > 0 {
 			t.Errorf("%+v: %v", first.Pattern, kinds(out))
 		}
-		if out := e.Post(&Receive{Pattern: Pattern{1, 0, 5}, Capacity: 60}, nil); len(out) > 0 {
+		if out := e.Post(&Receive{Pattern: Pattern{1, 0, 5}, Capacity: 50}, nil); len(out) > 0 {
 			t.Errorf("behind %+v: %v", first.Pattern, kinds(out))
 		}
 		want := []Kind{Offer}
 		if first.Tag == AnyTag {
 			want = nil
 		}
-		if out := e.Post(&Receive{Pattern: Pattern{1, 0, 6}, Capacity: 60}, nil); !slices.Equal(kinds(out), want) {
+		if out := e.Post(&Receive{Pattern: Pattern{1, 0, 6}, Capacity: 50}, nil); !slices.Equal(kinds(out), want) {
 			t.Errorf("another tag behind %+v: %v", first.Pattern, kinds(out))
 		}
-		if out := e.Post(&Receive{Pattern: Pattern{1, 1, 5}, Capacity: 60}, nil); !slices.Equal(kinds(out), []Kind{Offer}) {
+		if out := e.Post(&Receive{Pattern: Pattern{1, 1, 5}, Capacity: 50}, nil); !slices.Equal(kinds(out), []Kind{Offer}) {
 			t.Errorf("another communicator behind %+v: %v", first.Pattern, kinds(out))
 		}
 		n := 1
@@ -113,11 +114,11 @@ func TestCredit(t *testing.T) {
 			}
 		}
 	}
-	for k := range 2 {
+	for k, size := range []int{100, 50, 50} {
 		e.Post(&Receive{Pattern: Pattern{1, 0, 5}, Capacity: 40}, nil)
-		out := handle(t, e, 1, eager(5, 100))
-		if k == 1 != slices.Equal(kinds(out), []Kind{Credit}) {
-			t.Errorf("message %d of 100 bytes: %v", k, kinds(out))
+		out := handle(t, e, 1, eager(5, size))
+		if k == 2 != slices.Equal(kinds(out), []Kind{Credit}) {
+			t.Errorf("message %d, of %d bytes: %v", k, size, kinds(out))
 		}
 	}
 	for range 7 {

@@ -321,8 +321,12 @@ func (c *cluster) checkOrder(s, later *send) {
 	}
 }
 
-// checkReceive: of two receives that take the message of the second, the first has one, too.
+// checkReceive: of two receives that take the message of the second, the first has one, too. One that was
+// to be cancelled was, or has one.
 func (c *cluster) checkReceive(to *receive) {
+	if to.cancel && !to.canceled && to.got == nil {
+		c.failf("a receive of %+v is not cancelled", to.Pattern)
+	}
 	if to.got == nil {
 		return
 	}
