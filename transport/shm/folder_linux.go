@@ -80,6 +80,11 @@ func ownFolder(path string) error {
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%w (set Config.Dir, or $%s, to a folder of your own)", err, dirVariable)
 	}
+	return checkFolder(path)
+}
+
+// checkFolder refuses what is no folder of this user alone. One that is not there may be made.
+func checkFolder(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // the last link of a segment has just closed: there is no lock then, either
@@ -107,17 +112,21 @@ func (f folder) tryLock() (unlock func(), err error) {
 		return nil, err
 	}
 	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil {
-		there, gone := os.Lstat(path)
-		if ours, err := file.Stat(); err == nil && gone == nil && os.SameFile(there, ours) {
-			return func() { _ = file.Close() }, nil // which gives the lock back
-		}
+	if err == nil && isAt(file, path) {
+		return func() { _ = file.Close() }, nil // which gives the lock back
 	}
 	_ = file.Close()
 	if err == nil || errors.Is(err, unix.EWOULDBLOCK) {
 		return nil, nil
 	}
 	return nil, fmt.Errorf("lock %s: %w", path, err)
+}
+
+// isAt reports whether a file is the one that a path leads to: not one that was removed since.
+func isAt(file *os.File, path string) bool {
+	ours, _ := file.Stat() // none is the same as nothing
+	there, _ := os.Lstat(path)
+	return os.SameFile(there, ours)
 }
 
 // remove removes the folder if no link has a socket in it, unless the lock is held.

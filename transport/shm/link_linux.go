@@ -237,10 +237,7 @@ func (l *Link) release() {
 	if l.event == nil {
 		return
 	}
-	if l.poller != nil {
-		l.poller.Close()
-	}
-	_ = l.event.file.Close()
+	_ = l.event.file.Close() // which ends all waits
 	l.running.Wait()
 	if l.listener != nil {
 		l.folder.remove()

@@ -2,7 +2,6 @@ package shm
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -190,44 +189,6 @@ func TestFolder_LockIsHeld(t *testing.T) {
 	unlock()
 }
 
-// A sender wakes who sleeps once a sleep, however many frames it sends meanwhile, and not who is
-// awake.
-func TestSend_WakesOnceASleep(t *testing.T) {
-	dir := Folder(t)
-	a, b := opened(t, dir, 1), opened(t, dir, 2)
-	eventually(t, "they do not meet", func() bool { return len(a.Stations()) == 1 && len(b.Stations()) == 1 })
-	wakeups := func() uint64 { // since the last call
-		var n [8]byte
-		if _, err := unix.Read(b.event.fd, n[:]); err != nil {
-			return 0
-		}
-		return binary.NativeEndian.Uint64(n[:])
-	}
-	wakeups()
-	f := []transport.Frame{{Dst: b.MAC(), Payload: []byte("wake up")}}
-	send := func() {
-		t.Helper()
-		for range 5 {
-			if n, err := a.Send(f); n != 1 || err != nil {
-				t.Fatal(n, err)
-			}
-		}
-	}
-	for round := range 3 {
-		b.sleep()
-		b.awake()
-		if send(); wakeups() != 0 {
-			t.Errorf("round %d: one that is awake is woken", round)
-		}
-		b.sleep()
-		send()
-		send()
-		if n := wakeups(); n != 1 {
-			t.Errorf("round %d: woken %d times in one sleep", round, n)
-		}
-	}
-}
-
 // What a Poll leaves because the caller's slice is full ends the next Wait.
 func TestPoll_LeavesSome(t *testing.T) {
 	dir := Folder(t)
@@ -321,24 +282,4 @@ func TestFolder_Sweep(t *testing.T) {
 		t.Errorf("it stays: %v", err)
 	}
 	f.sweep(mac) // there is nothing to be done
-}
-
-// Frames for a station that reads no more, and whose end is not noticed yet, are lost: nobody waits
-// for room in its ring.
-func TestSend_NobodyReads(t *testing.T) {
-	dir := Folder(t)
-	a, b := opened(t, dir, 1), opened(t, dir, 2)
-	eventually(t, "they do not meet", func() bool { return len(a.Stations()) == 1 && len(b.Stations()) == 1 })
-	f := []transport.Frame{{Dst: b.MAC(), Payload: make([]byte, 64)}}
-	for {
-		if _, err := a.Send(f); errors.Is(err, transport.ErrBusy) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-	}
-	b.sources[0].Load().reader.Close()
-	if n, err := a.Send(f); n != 1 || err != nil {
-		t.Errorf("%d, %v, want that it is lost", n, err)
-	}
 }

@@ -15,9 +15,6 @@ import (
 // Who waits says asleep and then looks once more; wake-ups that are masked are a bell that says
 // awake.
 func (l *Link) Wait(ctx context.Context) error {
-	if l.closed.Load() {
-		return transport.ErrClosed
-	}
 	l.waiters.Add(1)
 	defer l.waiters.Add(-1)
 	err := l.poller.Wait(ctx)

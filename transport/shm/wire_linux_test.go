@@ -152,6 +152,41 @@ func TestWire_BothAreReceived(t *testing.T) {
 	}
 }
 
+// polled is a wire that counts how often it is polled.
+type polled struct {
+	transport.Link
+	times int
+}
+
+func (p *polled) Poll(frames []transport.Frame) (int, error) {
+	p.times++
+	return p.Link.Poll(frames)
+}
+
+// A Poll polls the wire once at most: the frames that it has are views until the wire's next one.
+func TestWire_IsPolledOnce(t *testing.T) {
+	w, dir := wires(t, 3), shm.Folder(t)
+	wire := &polled{Link: w[0]}
+	a, b := open(t, shm.Config{Dir: dir, Wire: wire}), open(t, shm.Config{Dir: dir, Wire: w[1]})
+	for _, c := range []struct{ memory, wire, room int }{{0, 0, 1}, {1, 0, 1}, {0, 1, 2}, {2, 0, 2}, {0, 2, 8}, {1, 1, 8}, {0, 0, 8}} {
+		for range c.memory {
+			if _, err := b.Send([]transport.Frame{text(a.MAC(), "mem")}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range c.wire {
+			if _, err := w[2].Send([]transport.Frame{text(a.MAC(), "wire")}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wire.times = 0
+		n, err := a.Poll(make([]transport.Frame, c.room))
+		if n != c.memory+c.wire || err != nil || wire.times > 1 {
+			t.Errorf("%+v: %d frames, %v, of %d polls of the wire", c, n, err, wire.times)
+		}
+	}
+}
+
 // Wait sleeps when both ways are empty, however few frames were polled at a time.
 func TestWire_WaitSleeps(t *testing.T) {
 	w, dir := wires(t, 3), shm.Folder(t)

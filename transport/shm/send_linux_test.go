@@ -1,0 +1,100 @@
+package shm
+
+import (
+	"encoding/binary"
+	"errors"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/shm/internal/records"
+)
+
+// A sender wakes who sleeps once a sleep, however many frames it sends meanwhile, and not who is
+// awake.
+func TestSend_WakesOnceASleep(t *testing.T) {
+	dir := Folder(t)
+	a, b := opened(t, dir, 1), opened(t, dir, 2)
+	eventually(t, "they do not meet", func() bool { return len(a.Stations()) == 1 && len(b.Stations()) == 1 })
+	wakeups := func() uint64 { // since the last call
+		var n [8]byte
+		if _, err := unix.Read(b.event.fd, n[:]); err != nil {
+			return 0
+		}
+		return binary.NativeEndian.Uint64(n[:])
+	}
+	wakeups()
+	f := []transport.Frame{{Dst: b.MAC(), Payload: []byte("wake up")}}
+	send := func() {
+		t.Helper()
+		for range 5 {
+			if n, err := a.Send(f); n != 1 || err != nil {
+				t.Fatal(n, err)
+			}
+		}
+	}
+	for round := range 3 {
+		b.sleep()
+		b.awake()
+		if send(); wakeups() != 0 {
+			t.Errorf("round %d: one that is awake is woken", round)
+		}
+		b.sleep()
+		send()
+		send()
+		if n := wakeups(); n != 1 {
+			t.Errorf("round %d: woken %d times in one sleep", round, n)
+		}
+	}
+}
+
+// Frames for a station that reads no more, and whose end is not noticed yet, are lost: nobody waits
+// for room in its ring.
+func TestSend_NobodyReads(t *testing.T) {
+	dir := Folder(t)
+	a, b := opened(t, dir, 1), opened(t, dir, 2)
+	eventually(t, "they do not meet", func() bool { return len(a.Stations()) == 1 && len(b.Stations()) == 1 })
+	f := []transport.Frame{{Dst: b.MAC(), Payload: make([]byte, 64)}}
+	for {
+		if _, err := a.Send(f); errors.Is(err, transport.ErrBusy) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.sources[0].Load().reader.Close()
+	if n, err := a.Send(f); n != 1 || err != nil {
+		t.Errorf("%d, %v, want that it is lost", n, err)
+	}
+}
+
+// Of a long train of frames the receiver sees each 16 KiB, while more is written.
+func TestSend_ShowsSomeEarly(t *testing.T) {
+	dir := Folder(t)
+	a, b := opened(t, dir, 1), opened(t, dir, 2)
+	eventually(t, "they do not meet", func() bool { return len(a.Stations()) == 1 && len(b.Stations()) == 1 })
+	a.txMu.Lock() // as Send does, which shows the rest at its end
+	defer a.txMu.Unlock()
+	to, frames := a.stations.Load().all[0], make([]transport.Frame, 1)
+	const record = 24 + 64 // bytes, with its head
+	for range 2 {
+		if n, err := b.Poll(frames); n != 0 || err != nil {
+			t.Fatal(n, err)
+		}
+		written := 0
+		for ; !b.pending(); written++ {
+			if a.put(to, &transport.Frame{Dst: b.MAC(), Payload: make([]byte, 64)}) != records.Done {
+				t.Fatalf("there is room for %d frames, and none was shown", written)
+			}
+		}
+		if want := 16<<10/record + 1; written != want {
+			t.Errorf("%d frames are shown, want %d", written, want)
+		}
+		for came := range written {
+			if n, err := b.Poll(frames); n != 1 || err != nil {
+				t.Fatalf("after %d of %d frames: %d, %v", came, written, n, err)
+			}
+		}
+	}
+}
