@@ -240,57 +240,6 @@ func TestSend_WithoutCredit(t *testing.T) {
 	})
 }
 
-// A process that leaves is named by all that waits for it; who waits for any goes on, until nobody
-// is left.
-func TestDown(t *testing.T) {
-	bubble(t, 3, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
-		ctx, buf := t.Context(), make([]byte, 100_000)
-		var down *mpi.ProcessError
-		named := func(what string, err error, rank int) {
-			t.Helper()
-			if !errors.As(err, &down) || down.Rank != rank || !errors.Is(err, mpi.ErrProcessFailed) {
-				t.Errorf("%s: %v, want that rank %d has failed", what, err, rank)
-			}
-		}
-		switch c.Rank() {
-		case 0:
-			_, err := mpi.Recv(ctx, c, buf, 2, 0)
-			must(t, err)
-			any := mpi.Irecv(c, buf, mpi.AnySource, 1)
-			long := mpi.Isend(c, buf, 2, 0)
-			_, err = mpi.Recv(ctx, c, make([]byte, 1), 2, 0)
-			named("a receive", err, 2)
-			_, err = long.Wait(ctx)
-			named("a send that waits", err, 2)
-			named("a send", mpi.Send(ctx, c, buf, 2, 0), 2)
-			_, err = c.Probe(ctx, 2, mpi.AnyTag)
-			named("a probe", err, 2)
-			must(t, mpi.Send(ctx, c, buf[:1], 1, 0))
-			s, err := any.Wait(ctx)
-			must(t, err)
-			if s.Source != 1 {
-				t.Errorf("%+v", s)
-			}
-			_, err = mpi.Recv(ctx, c, buf, mpi.AnySource, mpi.AnyTag)
-			named("a receive from any", err, 1)
-			_, err = mpi.Recv(ctx, c, buf, mpi.AnySource, mpi.AnyTag)
-			named("a receive from any, later", err, 1)
-			_, err = c.Probe(ctx, mpi.AnySource, mpi.AnyTag)
-			named("a probe of any", err, 1)
-		case 1:
-			_, err := mpi.Recv(ctx, c, buf, 0, 0)
-			must(t, err)
-			must(t, mpi.Send(ctx, c, buf[:1], 0, 1))
-			time.Sleep(time.Second)
-			must(t, c.World().Close())
-		case 2:
-			must(t, mpi.Send(ctx, c, buf[:1], 0, 0))
-			time.Sleep(time.Second)
-			must(t, c.World().Close())
-		}
-	})
-}
-
 // Close ends all waits, and may be called again.
 func TestClose(t *testing.T) {
 	bubble(t, 2, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {

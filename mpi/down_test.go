@@ -1,0 +1,83 @@
+package mpi_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/mpi"
+	"github.com/rawlane/rawlane/transport/fault"
+)
+
+// A process that leaves is named by all that waits for it; who waits for any goes on, until nobody
+// is left.
+func TestDown(t *testing.T) {
+	bubble(t, 3, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		ctx, buf := t.Context(), make([]byte, 100_000)
+		var down *mpi.ProcessError
+		named := func(what string, err error, rank int) {
+			t.Helper()
+			if !errors.As(err, &down) || down.Rank != rank || !errors.Is(err, mpi.ErrProcessFailed) {
+				t.Errorf("%s: %v, want that rank %d has failed", what, err, rank)
+			}
+		}
+		switch c.Rank() {
+		case 0:
+			_, err := mpi.Recv(ctx, c, buf, 2, 0)
+			must(t, err)
+			any := mpi.Irecv(c, buf, mpi.AnySource, 1)
+			long := mpi.Isend(c, buf, 2, 0)
+			_, err = mpi.Recv(ctx, c, make([]byte, 1), 2, 0)
+			named("a receive", err, 2)
+			_, err = long.Wait(ctx)
+			named("a send that waits", err, 2)
+			named("a send", mpi.Send(ctx, c, buf, 2, 0), 2)
+			_, err = c.Probe(ctx, 2, mpi.AnyTag)
+			named("a probe", err, 2)
+			must(t, mpi.Send(ctx, c, buf[:1], 1, 0))
+			s, err := any.Wait(ctx)
+			must(t, err)
+			if s.Source != 1 {
+				t.Errorf("%+v", s)
+			}
+			_, err = mpi.Recv(ctx, c, buf, mpi.AnySource, mpi.AnyTag)
+			named("a receive from any", err, 1)
+			_, err = mpi.Recv(ctx, c, buf, mpi.AnySource, mpi.AnyTag)
+			named("a receive from any, later", err, 1)
+			_, err = c.Probe(ctx, mpi.AnySource, mpi.AnyTag)
+			named("a probe of any", err, 1)
+		case 1:
+			_, err := mpi.Recv(ctx, c, buf, 0, 0)
+			must(t, err)
+			must(t, mpi.Send(ctx, c, buf[:1], 0, 1))
+			time.Sleep(time.Second)
+			must(t, c.World().Close())
+		case 2:
+			must(t, mpi.Send(ctx, c, buf[:1], 0, 0))
+			time.Sleep(time.Second)
+			must(t, c.World().Close())
+		}
+	})
+}
+
+// A process that is left alone still receives from itself.
+func TestDown_FromItself(t *testing.T) {
+	bubble(t, 2, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		if c.Rank() == 1 {
+			must(t, c.World().Close())
+			return
+		}
+		buf := make([]byte, 1)
+		own := mpi.Irecv(c, buf, 0, 0)
+		if _, err := mpi.Recv(t.Context(), c, buf, mpi.AnySource, 1); !errors.Is(err, mpi.ErrProcessFailed) {
+			t.Errorf("%v", err)
+		}
+		if _, done, err := own.Test(); done {
+			t.Errorf("its receive from itself has ended: %v", err)
+		}
+		must(t, mpi.Send(t.Context(), c, []byte{7}, 0, 0))
+		if _, err := own.Wait(t.Context()); err != nil || buf[0] != 7 {
+			t.Errorf("%v, %v", buf, err)
+		}
+	})
+}

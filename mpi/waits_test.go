@@ -1,0 +1,127 @@
+package mpi
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
+	"github.com/rawlane/rawlane/mpi/internal/matching"
+)
+
+// openTwo opens the worlds of two processes.
+func openTwo(t *testing.T, cfg Config) (w, other *World) {
+	t.Helper()
+	eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+	w, err := Open(eps[0], cfg)
+	other, err2 := Open(eps[1], cfg)
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	return w, other
+}
+
+func closeTwo(t *testing.T, w, other *World) {
+	t.Helper()
+	if err := errors.Join(w.Close(), other.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A probe that waits looks again when a message has come, and not meanwhile.
+func TestProbe_LooksOnceAMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := openTwo(t, Config{})
+		looks := 0
+		look := func(e *matching.Engine, q *matching.Pattern) *matching.Message {
+			if looks++; looks > 100 {
+				return &matching.Message{} // it would go on for ever
+			}
+			return e.Probe(q)
+		}
+		const others = 3
+		sent := make(chan error)
+		go func() {
+			for tag := range others + 1 {
+				time.Sleep(time.Second)
+				if err := Send(t.Context(), other.Comm(), []byte{1}, 0, tag); err != nil {
+					sent <- err
+				}
+			}
+			sent <- nil
+		}()
+		if m, err := w.Comm().await(t.Context(), 1, others, look); err != nil || m.status.Tag != others || looks > others+2 {
+			t.Errorf("%+v, %v: it has looked %d times", m, err, looks)
+		}
+		if err := <-sent; err != nil {
+			t.Error(err)
+		}
+		closeTwo(t, w, other)
+	})
+}
+
+// A request that is complete is waited for until nobody uses its memory any more.
+func TestWait_WhileItsMemoryIsUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := openTwo(t, Config{})
+		r := Irecv(w.Comm(), make([]byte, 4), 1, 0)
+		r.queued.Add(2) // as two items that are carried out
+		w.mu.Lock()
+		w.complete(r, nil)
+		w.mu.Unlock()
+		done := make(chan error, 1)
+		go func() { _, err := r.Wait(t.Context()); done <- err }()
+		for left := range 2 {
+			synctest.Wait()
+			if len(done) > 0 {
+				t.Errorf("the wait has ended, and %d use the memory", 2-left)
+			}
+			w.mu.Lock()
+			w.drop(item{request: r})
+			w.mu.Unlock()
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		closeTwo(t, w, other)
+	})
+}
+
+// The contexts that two processes give to communicators are all different, and leave the lowest bit to
+// collective operations.
+func TestNewContext_AreDifferent(t *testing.T) {
+	given := map[uint32]bool{}
+	for rank := range matching.Rank(2) {
+		w := &World{me: &process{rank: rank}}
+		for range maxContexts - 1 {
+			context := w.newContext()
+			if context&1 != 0 || given[context] {
+				t.Fatalf("rank %d gives %#x, which is odd or was given: %v", rank, context, given[context])
+			}
+			given[context] = true
+		}
+		if context := w.newContext(); context != 0 {
+			t.Errorf("rank %d gives one more: %#x", rank, context)
+		}
+	}
+}
+
+// What is kept to be used again is bounded, and used again: memory of its size.
+func TestSpare_Bounded(t *testing.T) {
+	w := new(World)
+	for k := range maxSpare + 1 {
+		w.spare.keepMemory(make([]byte, 5, 10+k))
+		w.putRequest(&Request{comm: w.comm, memory: []byte{1}})
+	}
+	if memory, requests := len(w.spare.kept), len(w.spare.requests); memory != maxSpare || requests != maxSpare {
+		t.Errorf("%d and %d are kept, want %d", memory, requests, maxSpare)
+	}
+	if b := w.spare.memory(); len(b) != 0 || cap(b) != 10+maxSpare-1 || len(w.spare.kept) != maxSpare-1 {
+		t.Errorf("memory of %d bytes, with room for %d; %d are left", len(b), cap(b), len(w.spare.kept))
+	}
+	if r := w.request(); r.memory != nil || len(w.spare.requests) != maxSpare-1 {
+		t.Errorf("a request with %d bytes; %d are left", len(r.memory), len(w.spare.requests))
+	}
+}
