@@ -105,26 +105,30 @@ func BenchmarkRouteChange(b *testing.B) {
 
 // badFor is a router whose tags no frame can carry, for one destination.
 type badFor struct {
-	dst transport.MAC
-	bad bool
+	dst  transport.MAC
+	bad  bool
+	good transport.OptionalTag
 }
 
 func (r *badFor) Route(dst transport.MAC) transport.OptionalTag {
 	if r.bad && dst == r.dst {
 		return by(4095)
 	}
-	return by(7)
+	return r.good
 }
 
 // A program's own router that gives a bad tag for one node does not disturb sends to the others,
 // and that node's frames keep the tag before it. A table of nodes is refused from the first.
 func TestBadTagOfARouterConcernsItsDestinationAlone(t *testing.T) {
 	r := &badFor{dst: station(1)}
-	w, p := witnessed(t, 500, r)
-	r.bad = true
-	for _, k := range []mcd.NodeID{1, 2, 499} {
-		if err := p.TrySend(0, mcd.To(mcd.Addr{Node: k, Port: 1}), nil); err != nil || w.last.OptionalTag != by(7) {
-			t.Errorf("to node %d: %v, %v; want VID 7", k, w.last.OptionalTag, err)
+	for _, r.good = range []transport.OptionalTag{by(7), transport.Untagged} {
+		r.bad = false
+		w, p := witnessed(t, 500, r)
+		r.bad = true
+		for _, k := range []mcd.NodeID{1, 2, 499} {
+			if err := p.TrySend(0, mcd.To(mcd.Addr{Node: k, Port: 1}), nil); err != nil || w.last.OptionalTag != r.good {
+				t.Errorf("to node %d: %v, %v; want %v", k, w.last.OptionalTag, err, r.good)
+			}
 		}
 	}
 	end, _ := linktest.Pipe()
