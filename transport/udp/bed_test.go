@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/vishvananda/netlink"
@@ -116,5 +118,93 @@ func TestOpen_OwnAddress(t *testing.T) {
 	defer l.Close()
 	if l.MAC() != udp.StationMAC(l.Addr().String()) {
 		t.Errorf("%v at %v", l.MAC(), l.Addr())
+	}
+}
+
+// A link of every address needs one that others can reach, or to be told its Ethernet address. It is
+// public if one of its host's is, of a family that reaches it.
+func TestOpen_EveryAddressOfAHost(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	open := func(listen string, n int) (*udp.Link, error) {
+		return testbed.In(bed.Node(0), func() (*udp.Link, error) {
+			cfg := udp.Config{}
+			if n != 0 {
+				cfg.MAC = mac(n)
+			}
+			return udp.Open(listen, cfg)
+		})
+	}
+	if l, err := open("[::]:7401", 0); err == nil || !strings.Contains(err.Error(), "set Config.MAC") {
+		t.Errorf("%v: no address of IPv6, and no reason: %v", l, err)
+	}
+	for _, c := range []struct{ add, four, six string }{
+		{"10.99.0.1/24", "", ""}, {"203.0.113.5/24", "203.0.113.5", "203.0.113.5"},
+	} {
+		err := bed.Node(0).Do(func() error {
+			l, err := netlink.LinkByName(testbed.Interface(0))
+			if err != nil {
+				return err
+			}
+			addr, err := netlink.ParseAddr(c.add)
+			if err != nil {
+				return err
+			}
+			return netlink.AddrAdd(l, addr)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for listen, want := range map[string]string{"0.0.0.0:7401": c.four, "[::]:7402": c.six} {
+			l, err := open(listen, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			public, err := testbed.In(bed.Node(0), func() (string, error) { return l.PublicAddr(), nil })
+			if public != want || err != nil {
+				t.Errorf("with %s, on %s: public %q, want %q (%v)", c.add, listen, public, want, err)
+			}
+			_ = l.Close()
+		}
+	}
+}
+
+// Frames for stations where no route leads are lost, and stop none behind them, nor are they refused:
+// routes come and go.
+func TestSend_WhereNoRouteLeads(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	links, err := testbed.In(bed.Node(0), func() (links []*udp.Link, err error) {
+		for k, port := range []string{":7401", ":7402"} {
+			cfg := udp.Config{MAC: mac(k + 1), Stations: []udp.Station{{Addr: "192.0.2.1:7", MAC: mac(9)}}}
+			if k == 1 {
+				cfg.Stations = append(cfg.Stations, udp.Station{Addr: links[0].Addr().String(), MAC: mac(1)})
+			}
+			l, err := udp.Open(testbed.IP(0, 0).String()+port, cfg)
+			if err != nil {
+				return nil, err
+			}
+			t.Cleanup(func() { _ = l.Close() })
+			links = append(links, l)
+		}
+		return links, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, from := links[0], links[1]
+	frames := []transport.Frame{frame(to.MAC(), []byte("0"))}
+	for range 3 {
+		frames = append(frames, frame(mac(9), []byte("lost")))
+	}
+	frames = append(frames, frame(to.MAC(), []byte("1")), frame(mac(9), []byte("lost")), frame(to.MAC(), []byte("2")))
+	if n, err := from.Send(frames); n != len(frames) || err != nil {
+		t.Fatal(n, err)
+	}
+	for k, got := range receive(t, to, 3) {
+		if string(got) != strconv.Itoa(k) {
+			t.Errorf("frame %d: %q", k, got)
+		}
+	}
+	if c := from.Counters(); c.TxFrames != uint64(len(frames)) || c.TxRefused != 0 || c.TxBusy != 0 {
+		t.Errorf("%+v", c)
 	}
 }

@@ -71,3 +71,17 @@ func TestLink_LargestMTU(t *testing.T) {
 		t.Errorf("MTU %d", n)
 	}
 }
+
+// A link has the MTU that its Config says, as far as a datagram holds it.
+func TestOpen_MTUAsSet(t *testing.T) {
+	for _, mtu := range []int{1, 1234, 9001, 65489} {
+		l, err := udp.Open("127.0.0.1:0", udp.Config{MAC: mac(1), MTU: mtu})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.MTU() != mtu {
+			t.Errorf("MTU %d, want %d", l.MTU(), mtu)
+		}
+		_ = l.Close()
+	}
+}

@@ -35,7 +35,7 @@ func (l *Link) introduce(s *station) {
 	var all []byte
 	count := 0
 	flush := func() {
-		if len(all) > 0 {
+		if count > 0 {
 			l.sendIntroduction(s.mac, all)
 		}
 		all, count = nil, 0

@@ -216,6 +216,37 @@ func TestIntroductions_AreSent(t *testing.T) {
 	}
 }
 
+// A newcomer is told of as many as there are, be it one, and gets no introduction of nobody.
+func TestIntroductions_Sizes(t *testing.T) {
+	for _, c := range []struct {
+		others int
+		want   []int
+	}{{0, nil}, {1, []int{1}}, {32, []int{32}}, {33, []int{32, 1}}} {
+		l, err := Open("127.0.0.1:0", Config{MAC: numbered(1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		newcomer := newPeer(t, 50)
+		for n := range c.others {
+			l.learn(numbered(100+n), l.Addr())
+		}
+		newcomer.say(t, l, plainFrame(transport.Broadcast))
+		newcomer.say(t, l, plainFrame(l.MAC()))
+		drained(t, l)
+		if n, err := l.Send([]transport.Frame{plainFrame(newcomer.mac)}); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		var told []int
+		for f := newcomer.next(t); f.EtherType == introductionType; f = newcomer.next(t) {
+			told = append(told, len(f.Payload)/13)
+		}
+		if !slices.Equal(told, c.want) {
+			t.Errorf("of %d others it is told of %v, want %v", c.others, told, c.want)
+		}
+	}
+}
+
 func plainFrame(to transport.MAC) transport.Frame {
 	return transport.Frame{Dst: to, EtherType: transport.EtherTypeDefault, Payload: make([]byte, 46)}
 }

@@ -191,6 +191,8 @@ func TestOpen_Faults(t *testing.T) {
 		"service with a port":    {"127.0.0.1:0", udp.Config{Seeds: []string{"srv:a:53"}}, "no name of SRV records", nil},
 		"seeds and a group": {"127.0.0.1:0", udp.Config{Seeds: []string{"127.0.0.1:9"}, Group: netip.MustParseAddr("239.1.1.1")},
 			"set one of the two", nil},
+		"a group nowhere": {"127.0.0.1:0", udp.Config{MAC: mac(1), Group: netip.MustParseAddr("239.1.1.1"), Interface: "no-such"},
+			`join 239.1.1.1 on interface "no-such"`, nil},
 	} {
 		l, err := udp.Open(c.listen, c.cfg)
 		if err == nil {

@@ -209,6 +209,14 @@ func TestStationMAC(t *testing.T) {
 	if want := (transport.MAC{0x62, 0xd5, 0xd0, 0xa1, 0x77, 0x18}); a != want {
 		t.Errorf("%v, want %v: it is part of the format", a, want)
 	}
+	for short, full := range map[string]string{
+		"10.0.0.1": "10.0.0.1:27401", "fd00::1": "[fd00::1]:27401", "[fd00::1]": "[fd00::1]:27401", "node2": "node2:27401",
+		"::ffff:10.0.0.1": "10.0.0.1:27401", "[::ffff:10.0.0.1]:7": "10.0.0.1:7",
+	} {
+		if StationMAC(short) != StationMAC(full) {
+			t.Errorf("%s and %s are two stations", short, full)
+		}
+	}
 }
 
 // Whatever an introduction says, the table has whole stations only, and what was appended is read.

@@ -3,7 +3,6 @@
 package udp
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -173,19 +172,6 @@ func TestClose_SaysWhatFailed(t *testing.T) {
 		if err := a.Close(); !errors.Is(err, unix.EBADF) {
 			t.Errorf("%v", err)
 		}
-	}
-}
-
-// Wake-ups that are masked and unmasked with nothing there to poll end no Wait.
-func TestMaskWakeups_WithNothingThere(t *testing.T) {
-	a, _ := linked(t)
-	for _, masked := range []bool{true, false} {
-		a.MaskWakeups(masked)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-		if err := a.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("masked %v: Wait ended with %v, and nothing came", masked, err)
-		}
-		cancel()
 	}
 }
 

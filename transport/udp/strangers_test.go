@@ -1,0 +1,89 @@
+package udp
+
+import (
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Stations that have not proved themselves get few of the frames for all, 200 a second and 256 at
+// once, and none of those for groups.
+func TestStrangers_GetFewFramesForAll(t *testing.T) {
+	l, err := Open("127.0.0.1:0", Config{MAC: numbered(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	l.Authenticates()
+	l.learn(numbered(2), netip.MustParseAddrPort("127.0.0.1:9"))
+	copies := func(to transport.MAC) int {
+		l.out.datagrams = l.out.datagrams[:0]
+		for range 1000 {
+			f := plainFrame(to)
+			l.address(0, &f)
+		}
+		return len(l.out.datagrams)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			after time.Duration
+			to    transport.MAC
+			want  int
+		}{
+			{0, transport.MAC{1, 2, 3}, 0}, {0, transport.Broadcast, 256}, {time.Second, transport.Broadcast, 200},
+			{time.Minute, transport.Broadcast, 256}, {0, transport.Broadcast, 0},
+		} {
+			time.Sleep(c.after) // virtual
+			if n := copies(c.to); n != c.want {
+				t.Errorf("%v later: %d copies for %v, want %d", c.after, n, c.to, c.want)
+			}
+		}
+	})
+}
+
+// Of the frames of a Poll that come from elsewhere than their station is, the first 64 can move it,
+// and until the next Poll.
+func TestMoves_AreBounded(t *testing.T) {
+	l, err := Open("127.0.0.1:0", Config{MAC: numbered(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	l.Authenticates()
+	before := netip.MustParseAddrPort("127.0.0.1:9")
+	if err := l.AddStation(Station{Addr: before.String(), MAC: numbered(2)}); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := func(n int) netip.AddrPort { return netip.AddrPortFrom(before.Addr(), uint16(1000+n)) }
+	frames := make([]transport.Frame, 65)
+	poll := func() {
+		if n, err := l.Poll(nil); n != 0 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	poll()
+	for n := range frames {
+		f := plainFrame(l.MAC())
+		f.Src = numbered(2)
+		if !l.accept(f.AppendTo(nil), elsewhere(n), &frames[n]) {
+			t.Fatalf("frame %d is not handed out", n)
+		}
+	}
+	for _, c := range []struct {
+		frame int
+		want  netip.AddrPort
+	}{{64, before}, {63, elsewhere(63)}, {0, elsewhere(0)}} {
+		l.Authentic(&frames[c.frame])
+		if at := l.stations.find(numbered(2)).at; at != c.want {
+			t.Errorf("frame %d is authentic, and the station at %v, want %v", c.frame, at, c.want)
+		}
+	}
+	poll()
+	l.Authentic(&frames[1])
+	if at := l.stations.find(numbered(2)).at; at != elsewhere(0) {
+		t.Errorf("a frame of the Poll before the last moved a station to %v", at)
+	}
+}
