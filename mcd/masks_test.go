@@ -174,6 +174,32 @@ func TestBusyPoll_StaysAwakeForAStream(t *testing.T) {
 	})
 }
 
+// A link's goroutine gives the poll lock back as often as it has taken it: once too often, and it is
+// taken from another that has it by then.
+func TestBusyPoll_GivesTheLockBack(t *testing.T) {
+	for frames, want := range map[int]uint64{0: 1, 1: 1, 2: 2} { // in a stream, before it looks for more
+		synctest.Test(t, func(t *testing.T) {
+			e, _, links, others := openScripts(t, 1, func(c *Config) { c.Spin = time.Millisecond })
+			links[0].poll = func() { time.Sleep(10 * time.Microsecond) }
+			for range frames {
+				if _, err := others[0].Send([]transport.Frame{
+					{Dst: e.MAC(0), EtherType: transport.EtherTypeDefault, Payload: make([]byte, HeaderLen)},
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !e.lockPoll() {
+				t.Fatal("no poll lock")
+			}
+			before := e.locked.load()
+			e.busyPoll()
+			if n := e.locked.load() - before; n != want || e.lock.Load() {
+				t.Errorf("%d frames: the lock was given back %d times, want %d; taken: %v", frames, n, want, e.lock.Load())
+			}
+		})
+	}
+}
+
 // While a program polls now and then, within unmaskAfter, its links' wake-ups stay masked; soon
 // after it has stopped they are unmasked.
 func TestUnmaskLoop_WaitsForThoseWhoPoll(t *testing.T) {

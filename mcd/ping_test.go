@@ -223,6 +223,9 @@ func TestWatchersHearOfProbesAndAnswers(t *testing.T) {
 		if !a.Reply || a.Number != n || a.From != 1 || a.PeerReceivedTag != by(3) || a.Incarnation == p.Incarnation || !bytes.Equal(a.Body, want) {
 			t.Errorf("answer %+v", a)
 		}
+		if again, err := es[0].TryProbe(mcd.Path{Node: 1}, mcd.ProbeOptions{}); err != nil || again == n {
+			t.Errorf("the second probe has number %d, and the first one %d (%v)", again, n, err)
+		}
 	})
 }
 

@@ -176,6 +176,13 @@ func TestSpinPolicy_WhatMakesUpForIt(t *testing.T) {
 		if makes := time.Millisecond - time.Duration(p.lost.Load()); makes != k.makes {
 			t.Errorf("a wait that %s makes up for %v, want %v", k.name, makes, k.makes)
 		}
+		for left := range 2 {
+			p.lost.Store(int64(k.makes) + int64(left))
+			p.avoids.Store(true)
+			if k.note(&p); p.avoids.Load() != (left > 0) {
+				t.Errorf("a wait that %s leaves %d ns to make up for, and avoids spinning: %v", k.name, left, p.avoids.Load())
+			}
+		}
 	}
 }
 
