@@ -228,6 +228,44 @@ func TestPoll_LeavesSome(t *testing.T) {
 	}
 }
 
+// A bit of the bell that is no station's, as a stranger may set it, keeps no Wait from sleeping.
+func TestPoll_RingOfNoStation(t *testing.T) {
+	dir := Folder(t)
+	l, other := opened(t, dir, 1), opened(t, dir, 2)
+	eventually(t, "they do not meet", func() bool { return len(l.Stations()) == 1 && len(other.Stations()) == 1 })
+	l.bell.Ring(7)
+	if !l.pending() {
+		t.Fatal("the bit is not seen")
+	}
+	if n, err := l.Poll(make([]transport.Frame, 1)); n != 0 || err != nil || l.pending() {
+		t.Errorf("%d frames, %v, and a Wait would end: %v", n, err, l.pending())
+	}
+}
+
+// A station may have sent, and rung, before it was admitted, and a Poll may have found no ring then:
+// it is looked at once it is admitted.
+func TestAdmit_LooksAtTheRing(t *testing.T) {
+	dir := Folder(t)
+	l, other := opened(t, dir, 1), opened(t, dir, 2)
+	eventually(t, "they do not meet", func() bool { return len(l.Stations()) == 1 && len(other.Stations()) == 1 })
+	s := l.stations.Load().all[0]
+	l.sources[s.source.bit].Store(nil) // as it is while they meet
+	if n, err := other.Send([]transport.Frame{{Dst: l.MAC(), Payload: []byte("early")}}); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	frames := make([]transport.Frame, 1)
+	if n, err := l.Poll(frames); n != 0 || err != nil || l.pending() {
+		t.Fatalf("%d frames, %v, and a Wait would end: %v", n, err, l.pending())
+	}
+	l.admit(s)
+	if !l.pending() {
+		t.Error("a Wait would go on")
+	}
+	if n, err := l.Poll(frames); n != 1 || err != nil || string(frames[0].Payload) != "early" {
+		t.Errorf("%d frames, %v", n, err)
+	}
+}
+
 // A station that closed, and of which the last frames were polled, ends the next Wait once more: so
 // that it is forgotten.
 func TestPoll_LastFramesOfAStation(t *testing.T) {

@@ -93,7 +93,7 @@ func (l *Link) tellRoom(from *source) {
 // it once for a ring at most.
 func (l *Link) takeFrom(i int, frames []transport.Frame) (n int) {
 	s := l.sources[i].Load()
-	if s == nil || s.over {
+	if s == nil {
 		l.rings.Remove(i)
 		return 0
 	}
@@ -125,8 +125,7 @@ func (l *Link) takeFrom(i int, frames []transport.Frame) (n int) {
 				return n
 			}
 		}
-		s.over = true // and stays among the rings until then
-		l.over = append(l.over, s)
+		l.over = append(l.over, s) // and stays among the rings until then
 		return n
 	}
 	return n

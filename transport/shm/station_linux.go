@@ -46,8 +46,6 @@ type source struct {
 	dead    atomic.Bool // nothing more is written
 	claimed atomic.Bool // by the polling goroutine, which forgets it then; or by lose
 	polled  bool        // it is the polling goroutine that has
-
-	over bool // to be forgotten by the next Poll
 }
 
 // table is the stations that a link reaches through memory.
