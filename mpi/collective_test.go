@@ -260,6 +260,24 @@ func TestNonBlocking(t *testing.T) {
 	})
 }
 
+// A process returns from an operation once its data has gone: it may close its world then, though another
+// one is late.
+func TestExscan_DataHasGone(t *testing.T) {
+	bubble(t, 2, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		data, result := sequence(c.Rank(), 20_000), make([]int, 20_000)
+		late := func(a, b []int) {
+			time.Sleep(time.Second)
+			mpi.Sum(a, b)
+		}
+		must(t, mpi.Exscan(t.Context(), c, data, result, late))
+		if c.Rank() == 0 {
+			must(t, c.World().Close())
+		} else if !slices.Equal(result, sequence(0, 20_000)) {
+			t.Errorf("it begins with %d", result[:3])
+		}
+	})
+}
+
 // Lengths that do not fit are refused, before anything is sent.
 func TestCollectives_Misuse(t *testing.T) {
 	bubble(t, 1, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {

@@ -103,6 +103,23 @@ func TestPersistent(t *testing.T) {
 	}
 }
 
+// A persistent send is one of the standard mode: a short one is complete before its receive is there.
+func TestPersistent_Standard(t *testing.T) {
+	bubble(t, 2, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		if c.Rank() == 1 {
+			time.Sleep(time.Second)
+			must(t, second(mpi.Recv(t.Context(), c, make([]byte, 1), 0, 0)))
+			return
+		}
+		begun := time.Now()
+		p := mpi.SendInit(c, []byte{1}, 1, 0)
+		must(t, p.Start())
+		if _, err := p.Wait(t.Context()); err != nil || time.Since(begun) >= time.Second {
+			t.Errorf("%v, after %v", err, time.Since(begun))
+		}
+	})
+}
+
 // A buffered send ends before its receive is there, and its data may be changed.
 func TestBsend(t *testing.T) {
 	bubble(t, 2, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
