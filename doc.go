@@ -49,6 +49,7 @@
 //	rpc/decode            reads its requests and responses from captures
 //	mpi                   message passing: ranks, tags, collective operations
 //	cluster               who the nodes are: host file, discovery
+//	cluster/start         a program's node, as rawlane run, mpirun, srun or nobody starts it
 //	cluster/decode        reads what nodes say that find each other from captures
 //	cluster/pathtest      measures the paths between nodes and finds faults
 //

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rawlane/rawlane/examples/internal/attach"
+	"github.com/rawlane/rawlane/cluster/start"
 	"github.com/rawlane/rawlane/mcd"
 )
 
@@ -22,7 +22,7 @@ const (
 // lines are what nodes 0, 1 and 2 say, in turn.
 var lines = [speakers]string{"Is anybody there?", "I am.", "So am I. Good night."}
 
-func main() { attach.Just(speakers, 10*time.Second, chat) }
+func main() { start.Main(start.Config{Nodes: speakers, Exact: true, Limit: 10 * time.Second}, chat) }
 
 const (
 	pause = 20 * time.Millisecond  // between repetitions of a line
@@ -32,7 +32,7 @@ const (
 // chat says its node's line once it has heard the one before, and leaves a little after it has
 // heard all of them. Frames can be lost, and a node that joins late misses what was said before; so
 // a node says its line again after each pause, until it leaves.
-func chat(ctx context.Context, e *mcd.Endpoint) error {
+func chat(ctx context.Context, e *start.Node) error {
 	if err := e.Join(room); err != nil {
 		return err
 	}

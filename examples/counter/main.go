@@ -13,18 +13,17 @@ import (
 
 	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/cluster"
-	"github.com/rawlane/rawlane/examples/internal/attach"
-	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/cluster/start"
 	"github.com/rawlane/rawlane/memfifo"
 )
 
 const adds = 1000 // of each node
 
-func main() { attach.Main(4, 20*time.Second, count) }
+func main() { start.Main(start.Config{Nodes: 4, Limit: 20 * time.Second}, count) }
 
 // count is what each node does.
-func count(ctx context.Context, e *mcd.Endpoint) error {
-	barriers, err := barrier.Open(e, barrier.Config{})
+func count(ctx context.Context, e *start.Node) error {
+	barriers, err := barrier.Open(e.Endpoint, barrier.Config{})
 	if err != nil {
 		return err
 	}
@@ -32,7 +31,7 @@ func count(ctx context.Context, e *mcd.Endpoint) error {
 	if err != nil {
 		return err
 	}
-	d, err := memfifo.Open(e, memfifo.Config{})
+	d, err := memfifo.Open(e.Endpoint, memfifo.Config{})
 	if err != nil {
 		return err
 	}
@@ -44,7 +43,7 @@ func count(ctx context.Context, e *mcd.Endpoint) error {
 		}
 		key = []byte(w.Key().String())
 	}
-	x, err := cluster.OpenExchanger(e, cluster.ExchangerConfig{})
+	x, err := cluster.OpenExchanger(e.Endpoint, cluster.ExchangerConfig{})
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rawlane/rawlane/examples/internal/attach"
+	"github.com/rawlane/rawlane/cluster/start"
 	"github.com/rawlane/rawlane/mcd"
 )
 
@@ -24,7 +24,8 @@ const (
 )
 
 func main() {
-	attach.Just(2, 30*time.Second, func(ctx context.Context, e *mcd.Endpoint) error {
+	cfg := start.Config{Nodes: 2, Exact: true, Limit: 30 * time.Second}
+	start.Main(cfg, func(ctx context.Context, e *start.Node) error {
 		if e.Node() == 1 {
 			return serve(ctx, e)
 		}
@@ -33,7 +34,7 @@ func main() {
 }
 
 // serve echoes until a message says goodbye.
-func serve(ctx context.Context, e *mcd.Endpoint) error {
+func serve(ctx context.Context, e *start.Node) error {
 	var over mcd.Completion
 	var echo *mcd.Port
 	opened := make(chan struct{})
@@ -56,7 +57,7 @@ func serve(ctx context.Context, e *mcd.Endpoint) error {
 }
 
 // ask sends messages to the echo, one after the other, and prints their round-trip times.
-func ask(ctx context.Context, e *mcd.Endpoint) error {
+func ask(ctx context.Context, e *start.Node) error {
 	p, err := e.OpenPort(askPort, mcd.PortOptions{})
 	if err != nil {
 		return err

@@ -16,10 +16,10 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/rawlane/rawlane/examples/internal/attach"
+	"github.com/rawlane/rawlane/examples/internal/bothways"
 )
 
-func main() { attach.Programs(time.Minute, serve, ask(attach.Rounds)) }
+func main() { bothways.Main(time.Minute, serve, ask(bothways.Rounds)) }
 
 // method is what protoc makes of: service Echo { rpc Say(BytesValue) returns (BytesValue); }
 const method = "/rawlane.example.Echo/Say"
@@ -36,20 +36,20 @@ var echo = grpc.ServiceDesc{
 }
 
 // serve returns what it is sent.
-func serve(listen attach.Listen) (stop func(), err error) {
+func serve(listen bothways.Listen) (stop func(), err error) {
 	l, err := listen("grpc")
 	if err != nil {
 		return nil, err
 	}
 	server := grpc.NewServer()
 	server.RegisterService(&echo, nil)
-	attach.Serving("grpc", func() error { return server.Serve(l) }, grpc.ErrServerStopped)
+	bothways.Serving("grpc", func() error { return server.Serve(l) }, grpc.ErrServerStopped)
 	return server.Stop, nil
 }
 
 // ask measures calls with 64 bytes.
-func ask(rounds int) func(context.Context, attach.Way) error {
-	return func(ctx context.Context, w attach.Way) error {
+func ask(rounds int) func(context.Context, bothways.Way) error {
+	return func(ctx context.Context, w bothways.Way) error {
 		conn, err := grpc.NewClient("passthrough:///"+w.Addr("grpc"),
 			grpc.WithTransportCredentials(insecure.NewCredentials()),
 			// With a *rawnet.Net: grpc.WithContextDialer(n.DialTarget).

@@ -17,7 +17,7 @@ import (
 
 	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/cluster"
-	"github.com/rawlane/rawlane/examples/internal/attach"
+	"github.com/rawlane/rawlane/cluster/start"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
 )
@@ -27,12 +27,12 @@ const (
 	steps = 200
 )
 
-func main() { attach.Main(4, 20*time.Second, smooth) }
+func main() { start.Main(start.Config{Nodes: 4, Limit: 20 * time.Second}, smooth) }
 
 // smooth is each node's part. Its cells have a ghost cell at each end: a copy of the neighbour's
 // edge.
-func smooth(ctx context.Context, e *mcd.Endpoint) error {
-	barriers, err := barrier.Open(e, barrier.Config{})
+func smooth(ctx context.Context, e *start.Node) error {
+	barriers, err := barrier.Open(e.Endpoint, barrier.Config{})
 	if err != nil {
 		return err
 	}
@@ -40,11 +40,11 @@ func smooth(ctx context.Context, e *mcd.Endpoint) error {
 	if err != nil {
 		return err
 	}
-	d, err := memfifo.Open(e, memfifo.Config{})
+	d, err := memfifo.Open(e.Endpoint, memfifo.Config{})
 	if err != nil {
 		return err
 	}
-	h, err := meet(ctx, e, d)
+	h, err := meet(ctx, e.Endpoint, d)
 	if err != nil {
 		return err
 	}

@@ -10,16 +10,16 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rawlane/rawlane/examples/internal/attach"
+	"github.com/rawlane/rawlane/cluster/start"
 	"github.com/rawlane/rawlane/mcd"
 )
 
 const port mcd.PortID = 1
 
-func main() { attach.Just(2, 10*time.Second, hello) }
+func main() { start.Main(start.Config{Nodes: 2, Exact: true, Limit: 10 * time.Second}, hello) }
 
 // hello is each node's part, in one process or in two.
-func hello(ctx context.Context, e *mcd.Endpoint) error {
+func hello(ctx context.Context, e *start.Node) error {
 	p, err := e.OpenPort(port, mcd.PortOptions{})
 	if err != nil {
 		return err

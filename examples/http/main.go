@@ -21,10 +21,10 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/rawlane/rawlane/examples/internal/attach"
+	"github.com/rawlane/rawlane/examples/internal/bothways"
 )
 
-func main() { attach.Programs(time.Minute, serve, ask(attach.Rounds)) }
+func main() { bothways.Main(time.Minute, serve, ask(bothways.Rounds)) }
 
 // The services are ports' numbers, as a URL has them.
 const (
@@ -33,7 +33,7 @@ const (
 )
 
 // serve answers requests with what they bring.
-func serve(listen attach.Listen) (stop func(), err error) {
+func serve(listen bothways.Listen) (stop func(), err error) {
 	echo := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
 		if err != nil {
@@ -58,14 +58,14 @@ func serve(listen attach.Listen) (stop func(), err error) {
 	server := &http.Server{Handler: echo, ReadHeaderTimeout: time.Minute}
 	overTLS := &http.Server{Handler: echo, ReadHeaderTimeout: time.Minute,
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}}}
-	attach.Serving("http", func() error { return server.Serve(l) }, http.ErrServerClosed)
-	attach.Serving("https", func() error { return overTLS.ServeTLS(s, "", "") }, http.ErrServerClosed)
+	bothways.Serving("http", func() error { return server.Serve(l) }, http.ErrServerClosed)
+	bothways.Serving("https", func() error { return overTLS.ServeTLS(s, "", "") }, http.ErrServerClosed)
 	return func() { _, _ = server.Close(), overTLS.Close() }, nil
 }
 
 // ask measures requests of 64 bytes.
-func ask(rounds int) func(context.Context, attach.Way) error {
-	return func(ctx context.Context, w attach.Way) error {
+func ask(rounds int) func(context.Context, bothways.Way) error {
+	return func(ctx context.Context, w bothways.Way) error {
 		for _, c := range []struct {
 			url, proto string
 		}{

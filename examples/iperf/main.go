@@ -14,10 +14,10 @@ import (
 	"net"
 	"time"
 
-	"github.com/rawlane/rawlane/examples/internal/attach"
+	"github.com/rawlane/rawlane/examples/internal/bothways"
 )
 
-func main() { attach.Programs(time.Minute, serve, ask(256<<20)) }
+func main() { bothways.Main(time.Minute, serve, ask(256<<20)) }
 
 // What a client asks for, in the first byte; how many bytes, in the next eight.
 const (
@@ -29,12 +29,12 @@ const (
 // chunk is how many bytes a Write has.
 const chunk = 128 << 10
 
-func serve(listen attach.Listen) (stop func(), err error) {
+func serve(listen bothways.Listen) (stop func(), err error) {
 	l, err := listen("iperf")
 	if err != nil {
 		return nil, err
 	}
-	attach.Serving("iperf", func() error {
+	bothways.Serving("iperf", func() error {
 		for {
 			c, err := l.Accept()
 			if err != nil {
@@ -95,8 +95,8 @@ func swallow(r io.Reader, n int64) error {
 	return nil
 }
 
-func ask(bytes int64) func(context.Context, attach.Way) error {
-	return func(ctx context.Context, w attach.Way) error {
+func ask(bytes int64) func(context.Context, bothways.Way) error {
+	return func(ctx context.Context, w bothways.Way) error {
 		for _, t := range []struct {
 			name string
 			kind byte
@@ -113,7 +113,7 @@ func ask(bytes int64) func(context.Context, attach.Way) error {
 }
 
 // test passes n bytes, and returns when they have arrived.
-func test(ctx context.Context, w attach.Way, kind byte, n int64) error {
+func test(ctx context.Context, w bothways.Way, kind byte, n int64) error {
 	c, err := w.Dial(ctx, "tcp", w.Addr("iperf"))
 	if err != nil {
 		return err

@@ -11,10 +11,10 @@ import (
 	"net/rpc"
 	"time"
 
-	"github.com/rawlane/rawlane/examples/internal/attach"
+	"github.com/rawlane/rawlane/examples/internal/bothways"
 )
 
-func main() { attach.Programs(time.Minute, serve, ask(attach.Rounds)) }
+func main() { bothways.Main(time.Minute, serve, ask(bothways.Rounds)) }
 
 // Arith is what the server offers.
 type Arith struct{}
@@ -31,7 +31,7 @@ func (Arith) Divide(n *Numbers, quotient *int) error {
 	return nil
 }
 
-func serve(listen attach.Listen) (stop func(), err error) {
+func serve(listen bothways.Listen) (stop func(), err error) {
 	l, err := listen("arith")
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func serve(listen attach.Listen) (stop func(), err error) {
 	if err := server.Register(Arith{}); err != nil {
 		return nil, err
 	}
-	attach.Serving("rpc", func() error {
+	bothways.Serving("rpc", func() error {
 		for {
 			c, err := l.Accept()
 			if err != nil {
@@ -52,8 +52,8 @@ func serve(listen attach.Listen) (stop func(), err error) {
 	return func() { _ = l.Close() }, nil
 }
 
-func ask(rounds int) func(context.Context, attach.Way) error {
-	return func(ctx context.Context, w attach.Way) error {
+func ask(rounds int) func(context.Context, bothways.Way) error {
+	return func(ctx context.Context, w bothways.Way) error {
 		c, err := w.Dial(ctx, "tcp", w.Addr("arith"))
 		if err != nil {
 			return err

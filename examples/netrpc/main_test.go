@@ -3,12 +3,12 @@ package main
 import (
 	"testing"
 
-	"github.com/rawlane/rawlane/examples/internal/attach"
+	"github.com/rawlane/rawlane/examples/internal/bothways"
 )
 
 // The program runs, over rawlane and over TCP, and each answer is right.
 func TestProgram(t *testing.T) {
-	if err := attach.RunPrograms(t.Context(), serve, ask(50)); err != nil {
+	if err := bothways.Run(t.Context(), serve, ask(50)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -15,10 +15,10 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"sync"
 	"time"
 
 	"github.com/rawlane/rawlane/barrier"
-	"github.com/rawlane/rawlane/examples/internal/attach"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fabric"
@@ -85,7 +85,13 @@ func run(ctx context.Context) error {
 		}
 		nodes = append(nodes, e)
 	}
-	return attach.Each(nodes, func(e *mcd.Endpoint) error { return work(ctx, e, routes[e.Node()], plans, tops) })
+	errs := make([]error, len(nodes))
+	var all sync.WaitGroup
+	for k, e := range nodes {
+		all.Go(func() { errs[k] = work(ctx, e, routes[k], plans, tops) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // prepare computes a plan for each phase, with few changes to the one before, and prints its

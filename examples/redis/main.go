@@ -14,18 +14,18 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/rawlane/rawlane/examples/internal/attach"
+	"github.com/rawlane/rawlane/examples/internal/bothways"
 )
 
-func main() { attach.Programs(time.Minute, serve, ask(attach.Rounds)) }
+func main() { bothways.Main(time.Minute, serve, ask(bothways.Rounds)) }
 
-func serve(listen attach.Listen) (stop func(), err error) {
+func serve(listen bothways.Listen) (stop func(), err error) {
 	l, err := listen("6379")
 	if err != nil {
 		return nil, err
 	}
 	s := &server{values: make(map[string]string)}
-	attach.Serving("redis", func() error {
+	bothways.Serving("redis", func() error {
 		for {
 			c, err := l.Accept()
 			if err != nil {
@@ -37,8 +37,8 @@ func serve(listen attach.Listen) (stop func(), err error) {
 	return func() { _ = l.Close() }, nil
 }
 
-func ask(rounds int) func(context.Context, attach.Way) error {
-	return func(ctx context.Context, w attach.Way) error {
+func ask(rounds int) func(context.Context, bothways.Way) error {
+	return func(ctx context.Context, w bothways.Way) error {
 		client := redis.NewClient(&redis.Options{Addr: w.Addr("6379"), Dialer: w.Dial, Protocol: 2,
 			DisableIdentity: true, MaintNotificationsConfig: nil})
 		defer func() { _ = client.Close() }()

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/barrier"
-	"github.com/rawlane/rawlane/examples/internal/attach"
+	"github.com/rawlane/rawlane/cluster/start"
 	"github.com/rawlane/rawlane/mcd"
 )
 
@@ -25,18 +25,18 @@ const (
 	port  mcd.PortID = 1
 )
 
-func main() { attach.Main(4, 20*time.Second, smooth) }
+func main() { start.Main(start.Config{Nodes: 4, Limit: 20 * time.Second}, smooth) }
 
 // smooth is each node's part. Its cells have a ghost cell at each end: a copy of the neighbour's
 // edge.
-func smooth(ctx context.Context, e *mcd.Endpoint) error {
+func smooth(ctx context.Context, e *start.Node) error {
 	size := mcd.NodeID(len(e.Nodes()))
 	left, right := (e.Node()+size-1)%size, (e.Node()+1)%size
 	p, err := e.OpenPort(port, mcd.PortOptions{})
 	if err != nil {
 		return err
 	}
-	barriers, err := barrier.Open(e, barrier.Config{})
+	barriers, err := barrier.Open(e.Endpoint, barrier.Config{})
 	if err != nil {
 		return err
 	}

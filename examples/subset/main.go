@@ -11,16 +11,16 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/barrier"
-	"github.com/rawlane/rawlane/examples/internal/attach"
+	"github.com/rawlane/rawlane/cluster/start"
 	"github.com/rawlane/rawlane/mcd"
 )
 
 const columns = 3
 
-func main() { attach.Main(2*columns, 20*time.Second, run) }
+func main() { start.Main(start.Config{Nodes: 2 * columns, Limit: 20 * time.Second}, run) }
 
-func run(ctx context.Context, e *mcd.Endpoint) error {
-	barriers, err := barrier.Open(e, barrier.Config{})
+func run(ctx context.Context, e *start.Node) error {
+	barriers, err := barrier.Open(e.Endpoint, barrier.Config{})
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/cluster"
-	"github.com/rawlane/rawlane/examples/internal/attach"
+	"github.com/rawlane/rawlane/cluster/start"
 	"github.com/rawlane/rawlane/mcd"
 )
 
@@ -27,10 +27,10 @@ const (
 // victims are the nodes that die.
 var victims = barrier.MaskOf(1, 2)
 
-func main() { attach.Main(5, 20*time.Second, work) }
+func main() { start.Main(start.Config{Nodes: 5, Limit: 20 * time.Second}, work) }
 
-func work(ctx context.Context, e *mcd.Endpoint) error {
-	barriers, err := barrier.Open(e, barrier.Config{})
+func work(ctx context.Context, e *start.Node) error {
+	barriers, err := barrier.Open(e.Endpoint, barrier.Config{})
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func work(ctx context.Context, e *mcd.Endpoint) error {
 	if err != nil {
 		return err
 	}
-	if g, err = goThrough(ctx, e, g, 0); err != nil || g == nil {
+	if g, err = goThrough(ctx, e.Endpoint, g, 0); err != nil || g == nil {
 		return err
 	}
 	fmt.Printf("node %d: %d rounds, at the end with %v\n", e.Node(), rounds, g.Members())

@@ -15,7 +15,7 @@ import (
 
 	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/cluster"
-	"github.com/rawlane/rawlane/examples/internal/attach"
+	"github.com/rawlane/rawlane/cluster/start"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
 )
@@ -25,11 +25,11 @@ const (
 	queueSize = 512 // bytes: room for 21 results
 )
 
-func main() { attach.Main(4, 20*time.Second, node) }
+func main() { start.Main(start.Config{Nodes: 4, Limit: 20 * time.Second}, node) }
 
 // node is each node's part.
-func node(ctx context.Context, e *mcd.Endpoint) error {
-	barriers, err := barrier.Open(e, barrier.Config{})
+func node(ctx context.Context, e *start.Node) error {
+	barriers, err := barrier.Open(e.Endpoint, barrier.Config{})
 	if err != nil {
 		return err
 	}
@@ -37,18 +37,18 @@ func node(ctx context.Context, e *mcd.Endpoint) error {
 	if err != nil {
 		return err
 	}
-	d, err := memfifo.Open(e, memfifo.Config{})
+	d, err := memfifo.Open(e.Endpoint, memfifo.Config{})
 	if err != nil {
 		return err
 	}
-	x, err := cluster.OpenExchanger(e, cluster.ExchangerConfig{})
+	x, err := cluster.OpenExchanger(e.Endpoint, cluster.ExchangerConfig{})
 	if err != nil {
 		return err
 	}
 	if e.Node() == 0 {
 		err = master(ctx, x, d)
 	} else {
-		err = worker(ctx, e, x, d)
+		err = worker(ctx, e.Endpoint, x, d)
 	}
 	if err != nil {
 		return err

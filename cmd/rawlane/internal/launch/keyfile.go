@@ -5,11 +5,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rawlane/rawlane/cluster/start"
 	"github.com/rawlane/rawlane/mcd/keyring"
 )
 
 // EnvKeyFile names the key file where no flag does.
-const EnvKeyFile = "RAWLANE_KEY_FILE"
+const EnvKeyFile = start.EnvKeyFile
 
 // KeyFileFlag defines the flag that names the cluster's key file.
 func KeyFileFlag(cmd *cobra.Command, file *string) {

@@ -19,21 +19,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rawlane/rawlane/cluster/start"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/internal/testbed"
-)
-
-// The environment of a program that `rawlane run` starts.
-const (
-	envNode       = "RAWLANE_NODE"       // the number of its node
-	envNodes      = "RAWLANE_NODES"      // the number of nodes
-	envInterfaces = "RAWLANE_INTERFACES" // its network interfaces, separated by commas
-	envHostfile   = "RAWLANE_HOSTFILE"   // a file that lists the nodes
-	envLink       = "RAWLANE_LINK"       // the kind of link, if one was asked for, or no other will do
-	envListen     = "RAWLANE_LISTEN"     // where its udp link listens, if it has no interfaces
-	envSeeds      = "RAWLANE_SEEDS"      // likewise, where others do
-	envSegment    = "RAWLANE_SEGMENT"    // where its link over shared memory meets the others
 )
 
 // NewRunCommand returns the verb run.
@@ -121,8 +110,8 @@ func (r *runVerb) run(cmd *cobra.Command, args []string) error {
 	programs := make([]*exec.Cmd, cfg.Nodes)
 	for k := range programs {
 		c := exec.Command(args[0], args[1:]...)
-		c.Env = append(launch.ShareOfCores(cfg.Nodes), envNode+"="+strconv.Itoa(k),
-			envNodes+"="+strconv.Itoa(cfg.Nodes), envHostfile+"="+hostfile, launch.EnvKeyFile+"="+r.keyFile)
+		c.Env = append(launch.ShareOfCores(cfg.Nodes), start.EnvNode+"="+strconv.Itoa(k),
+			start.EnvNodes+"="+strconv.Itoa(cfg.Nodes), start.EnvHostfile+"="+hostfile, launch.EnvKeyFile+"="+r.keyFile)
 		c.Env = append(c.Env, at.env(k)...)
 		out := &lineWriter{prefix: fmt.Sprintf("[%d] ", k), out: cmd.OutOrStdout(), printer: printer}
 		errs := &lineWriter{prefix: out.prefix, out: cmd.ErrOrStderr(), printer: printer}
@@ -182,7 +171,7 @@ func (r *runVerb) place(cmd *cobra.Command) (*place, error) {
 
 // segmentEnv is what tells a program where links over shared memory meet.
 func segmentEnv(name, dir string) []string {
-	return []string{envSegment + "=" + name, launch.EnvSegmentDir + "=" + dir}
+	return []string{start.EnvSegment + "=" + name, launch.EnvSegmentDir + "=" + dir}
 }
 
 // onNetwork is the place of programs that have a network.
@@ -191,7 +180,7 @@ func (r *runVerb) onNetwork(cmd *cobra.Command) (*place, error) {
 	if err == nil {
 		at := &place{start: launch.StartIn(bed), close: func() { _ = bed.Close() }}
 		at.env = func(int) []string {
-			return []string{envLink + "=" + r.link, envInterfaces + "=" + launch.Interfaces(r.cfg.NICs)}
+			return []string{start.EnvLink + "=" + r.link, start.EnvInterfaces + "=" + launch.Interfaces(r.cfg.NICs)}
 		}
 		for k := range r.cfg.Nodes {
 			for nic := range r.cfg.NICs {
@@ -207,7 +196,7 @@ func (r *runVerb) onNetwork(cmd *cobra.Command) (*place, error) {
 	here, err := launch.LoopbackAddrs(r.cfg.Nodes)
 	at := &place{start: launch.StartHere, close: func() {}}
 	at.env = func(k int) []string {
-		return []string{envLink + "=udp", envListen + "=" + here[k], envSeeds + "=" + here[0]}
+		return []string{start.EnvLink + "=udp", start.EnvListen + "=" + here[k], start.EnvSeeds + "=" + here[0]}
 	}
 	for k, addr := range here {
 		at.hosts = append(at.hosts, fmt.Sprintf("%d %s", k, addr))
@@ -226,7 +215,7 @@ func (r *runVerb) besides() (*place, error) {
 	}
 	at := &place{start: launch.StartHere, close: func() { _ = os.RemoveAll(dir) }}
 	at.env = func(int) []string {
-		return append(segmentEnv(cmp.Or(r.segment, "run"), dir), envLink+"="+r.link)
+		return append(segmentEnv(cmp.Or(r.segment, "run"), dir), start.EnvLink+"="+r.link)
 	}
 	return at, nil
 }

@@ -1,4 +1,6 @@
-package attach
+// Package bothways runs a program that knows package net alone by two ways, over rawlane and over
+// TCP: node 1 its server, and node 0 its client, which measures.
+package bothways
 
 import (
 	"context"
@@ -13,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rawlane/rawlane/cluster/start"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/rawnet"
 )
@@ -39,28 +42,19 @@ func (w *Way) Addr(service string) string {
 	return w.addrs[service]
 }
 
-// Programs is the main function of an example whose program knows package net alone: node 1 runs
-// its server, on rawlane and on TCP, and node 0 its client, by one way and by the other.
-func Programs(limit time.Duration, serve Server, ask func(ctx context.Context, w Way) error) {
-	Just(2, limit, func(ctx context.Context, e *mcd.Endpoint) error { return runPrograms(ctx, e, serve, ask) })
+// Main is the main function of an example: node 1 runs its server, on rawlane and on TCP, and node
+// 0 its client, by one way and by the other.
+func Main(limit time.Duration, serve Server, ask func(ctx context.Context, w Way) error) {
+	start.Main(start.Config{Nodes: 2, Exact: true, Limit: limit}, node(serve, ask))
 }
 
-// RunPrograms is Programs on a fabric, for tests.
-func RunPrograms(ctx context.Context, serve Server, ask func(ctx context.Context, w Way) error) error {
-	nodes, closeAll, err := open(ctx, 2)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	err = Each(nodes, func(e *mcd.Endpoint) error {
-		err := runPrograms(ctx, e, serve, ask)
-		if err != nil { // else the other one waits for it
-			cancel(fmt.Errorf("node %d: %w", e.Node(), err))
-		}
-		return err
-	})
-	return errors.Join(err, closeAll())
+// Run is Main on a fabric, for tests.
+func Run(ctx context.Context, serve Server, ask func(ctx context.Context, w Way) error) error {
+	return start.Run(ctx, start.Config{Nodes: 2, Exact: true}, node(serve, ask))
+}
+
+func node(serve Server, ask func(context.Context, Way) error) func(context.Context, *start.Node) error {
+	return func(ctx context.Context, n *start.Node) error { return runPrograms(ctx, n.Endpoint, serve, ask) }
 }
 
 func runPrograms(ctx context.Context, e *mcd.Endpoint, serve Server, ask func(context.Context, Way) error) error {
@@ -119,7 +113,7 @@ func runServer(ctx context.Context, n *rawnet.Net, serve Server) error {
 
 // ownIP is this node's IP address: that of its interface, or the loopback's.
 func ownIP() string {
-	name, _, _ := strings.Cut(os.Getenv(envInterfaces), ",")
+	name, _, _ := strings.Cut(os.Getenv(start.EnvInterfaces), ",")
 	if ifi, err := net.InterfaceByName(name); err == nil {
 		addrs, _ := ifi.Addrs() // the loopback's, if it fails
 		for _, a := range addrs {

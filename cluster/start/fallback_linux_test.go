@@ -1,4 +1,4 @@
-package attach
+package start
 
 import (
 	"bytes"
@@ -17,18 +17,28 @@ import (
 	"github.com/rawlane/rawlane/transport/udp"
 )
 
-const envExample = "RAWLANE_TEST_EXAMPLE" // set: this program is an example
+const envProgram = "RAWLANE_TEST_PROGRAM" // set: this process is a program that starts a node
 
 func TestMain(m *testing.M) {
-	if os.Getenv(envExample) != "" {
-		Just(2, time.Minute, greet)
-		return
+	switch os.Getenv(envProgram) {
+	case "":
+		os.Exit(testbed.Main(m))
+	case "exchange":
+		Main(Config{Limit: time.Minute}, exchange)
+	default:
+		Main(Config{Nodes: 2, Exact: true, Limit: time.Minute}, greet)
 	}
-	os.Exit(testbed.Main(m))
 }
 
-// greet is an example: node 0 greets until node 1 answers. Each says its address.
-func greet(ctx context.Context, e *mcd.Endpoint) error {
+// exchange is a program: each node says which numbers it has got from all.
+func exchange(ctx context.Context, n *Node) error {
+	all, err := n.Exchange(ctx, fmt.Append(nil, n.Node()))
+	fmt.Printf("node %d of %d by %s: %s\n", n.Node(), n.Size(), n.Job().Launcher, bytes.Join(all, []byte(" ")))
+	return err
+}
+
+// greet is a program: node 0 greets until node 1 answers. Each says its address.
+func greet(ctx context.Context, e *Node) error {
 	p, err := e.OpenPort(1, mcd.PortOptions{})
 	if err != nil {
 		return err
@@ -59,21 +69,21 @@ func greet(ctx context.Context, e *mcd.Endpoint) error {
 	}
 }
 
-// asNobody is an example's program, as a user without any right runs it on one of two nodes.
+// asNobody is that program, as a user without any right runs it on one of two nodes.
 func asNobody(program string, node int, link string) *exec.Cmd {
 	cmd := exec.Command(program)
 	cmd.Dir = "/"
-	cmd.Env = append(os.Environ(), envExample+"=1", envNode+"="+strconv.Itoa(node), envNodes+"=2",
-		envInterfaces+"="+testbed.Interface(0), envLink+"="+link, "RAWLANE_GRANT=/nowhere")
+	cmd.Env = append(os.Environ(), envProgram+"=1", EnvNode+"="+strconv.Itoa(node), EnvNodes+"=2",
+		EnvInterfaces+"="+testbed.Interface(0), EnvLink+"="+link, "RAWLANE_GRANT=/nowhere")
 	cmd.SysProcAttr = testbed.AsNobody()
 	return cmd
 }
 
-// Where raw sockets are refused, an example runs over UDP, and says so in one line.
+// Where raw sockets are refused, a program runs over UDP, and says so in one line.
 func TestMain_WithoutRawSockets(t *testing.T) {
 	bed := testbed.ForTest(t, testbed.Config{Nodes: 2})
 	testbed.NeedNobody(t)
-	program := testbed.ProgramForNobody(t, "example")
+	program := testbed.ProgramForNobody(t, "program")
 	var cmds [2]*exec.Cmd
 	var out, said [2]bytes.Buffer
 	for node := range cmds {
@@ -106,7 +116,7 @@ func TestMain_WithoutRawSockets(t *testing.T) {
 func TestMain_RefusedRing(t *testing.T) {
 	bed := testbed.ForTest(t, testbed.Config{Nodes: 2})
 	testbed.NeedNobody(t)
-	cmd := asNobody(testbed.ProgramForNobody(t, "example"), 0, "ring")
+	cmd := asNobody(testbed.ProgramForNobody(t, "program"), 0, "ring")
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	if err := bed.Node(0).Start(cmd); err != nil {

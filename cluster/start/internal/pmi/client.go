@@ -1,0 +1,194 @@
+// Package pmi is a client of PMI-1, by which starters of parallel programs tell a process its rank,
+// and pass small values between processes: Hydra's mpiexec (MPICH), and Slurm with --mpi=pmi2.
+//
+// A request is a line of fields key=value, and so is its answer. The server has one store for a
+// job; what is put there before a fence can be got behind it.
+//
+// Source: the PMI-1 of MPICH (src/pmi), as Hydra 4 and Slurm 22 speak it. PMI-2 and PMIx differ.
+package pmi
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// MaxValue is how long a value may be, in bytes: Slurm cuts longer lines, and does not say so.
+const MaxValue = 800
+
+// ErrProtocol: the server has not answered as PMI-1 does.
+var ErrProtocol = errors.New("no answer of PMI-1")
+
+// Client is a process' connection to its server. One goroutine uses it.
+type Client struct {
+	Rank, Size int
+	Job        string // the name of its store: of all processes of a job the same, and no other's
+
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+// Open connects to the server that the environment names, if it names one; else it returns nil.
+func Open(ctx context.Context, env func(string) string) (c *Client, err error) {
+	conn, err := connect(ctx, env)
+	if conn == nil || err != nil {
+		return nil, err
+	}
+	c = &Client{Rank: -1, conn: conn, in: bufio.NewReader(conn)}
+	defer func() {
+		if err != nil {
+			_ = conn.Close() // the first error is the one to report
+			c, err = nil, fmt.Errorf("PMI: %w", err)
+		}
+	}()
+	defer c.until(ctx)()
+	if id := env("PMI_ID"); env("PMI_FD") == "" {
+		if err := c.introduce(id); err != nil {
+			return nil, err
+		}
+	} else if c.Rank, c.Size, err = place(env("PMI_RANK"), env("PMI_SIZE")); err != nil {
+		return nil, err
+	}
+	if _, err := c.ask("init pmi_version=1 pmi_subversion=1", "response_to_init"); err != nil {
+		return nil, err
+	}
+	answer, err := c.ask("get_my_kvsname", "my_kvsname")
+	if err != nil {
+		return nil, err
+	}
+	c.Job = answer["kvsname"]
+	return c, nil
+}
+
+// connect uses the socket that the process has inherited, or dials a port.
+func connect(ctx context.Context, env func(string) string) (net.Conn, error) {
+	if number := env("PMI_FD"); number != "" {
+		fd, err := strconv.Atoi(number)
+		if err != nil || fd < 0 {
+			return nil, fmt.Errorf("PMI_FD is %q (want the number of a socket)", number)
+		}
+		file := os.NewFile(uintptr(fd), "PMI")
+		conn, err := net.FileConn(file)
+		if err != nil {
+			return nil, fmt.Errorf("PMI_FD=%s: %w", number, err)
+		}
+		return conn, file.Close() // conn has a copy
+	}
+	if addr := env("PMI_PORT"); addr != "" && env("PMI_ID") != "" {
+		return new(net.Dialer).DialContext(ctx, "tcp", addr)
+	}
+	return nil, nil
+}
+
+// introduce is how a process begins that has dialled: the server tells it what others inherit.
+func (c *Client) introduce(id string) error {
+	if _, err := c.ask("initack pmiid="+id, "initack"); err != nil {
+		return err
+	}
+	told := map[string]string{}
+	for range 3 { // size, rank and debug, in any order
+		answer, err := c.read("set")
+		if err != nil {
+			return err
+		}
+		for key, value := range answer {
+			told[key] = value
+		}
+	}
+	var err error
+	c.Rank, c.Size, err = place(told["rank"], told["size"])
+	return err
+}
+
+func place(rank, size string) (int, int, error) {
+	r, err1 := strconv.Atoi(rank)
+	n, err2 := strconv.Atoi(size)
+	if err1 != nil || err2 != nil || r < 0 || r >= n {
+		return 0, 0, fmt.Errorf("rank %q of %q: %w", rank, size, ErrProtocol)
+	}
+	return r, n, nil
+}
+
+// until ends what is under way with ctx.
+func (c *Client) until(ctx context.Context) (done func() bool) {
+	return context.AfterFunc(ctx, func() { _ = c.conn.Close() }) // nothing goes on after that
+}
+
+// ask sends a request, and reads its answer.
+func (c *Client) ask(request, answer string) (map[string]string, error) {
+	if _, err := fmt.Fprintf(c.conn, "cmd=%s\n", request); err != nil {
+		return nil, err
+	}
+	return c.read(answer)
+}
+
+// read reads an answer.
+func (c *Client) read(want string) (map[string]string, error) {
+	line, err := c.in.ReadString('\n')
+	if err != nil {
+		return nil, err
+	}
+	fields := Parse(line)
+	if rc := fields["rc"]; fields["cmd"] != want || rc != "" && rc != "0" {
+		return nil, fmt.Errorf("%q in place of %s: %w", strings.TrimSpace(line), want, ErrProtocol)
+	}
+	return fields, nil
+}
+
+// Parse takes a line apart. Of fields that others have put only value= may have spaces, up to the
+// end of the line.
+func Parse(line string) map[string]string {
+	fields := map[string]string{}
+	line = strings.TrimRight(line, "\r\n")
+	if before, value, ok := strings.Cut(line, "value="); ok {
+		line, fields["value"] = before, value
+	}
+	for _, field := range strings.Fields(line) {
+		key, value, _ := strings.Cut(field, "=")
+		fields[key] = value
+	}
+	return fields
+}
+
+// Put stores a value, which all can get behind the next fence. Neither it nor its key has spaces,
+// at which Slurm would cut it.
+func (c *Client) Put(key, value string) error {
+	if len(value) > MaxValue || strings.ContainsAny(key+value, " \t\n\r") || strings.Contains(key, "=") {
+		return fmt.Errorf("PMI: %q for %q (want a value of at most %d bytes, without spaces)", value, key, MaxValue)
+	}
+	if _, err := c.ask(fmt.Sprintf("put kvsname=%s key=%s value=%s", c.Job, key, value), "put_result"); err != nil {
+		return fmt.Errorf("PMI: %w", err)
+	}
+	return nil
+}
+
+// Fence waits until all processes of the job have called it, or ctx ends: then the client is of no
+// more use.
+func (c *Client) Fence(ctx context.Context) error {
+	defer c.until(ctx)()
+	if _, err := c.ask("barrier_in", "barrier_out"); err != nil {
+		return fmt.Errorf("PMI: waiting for all %d processes: %w", c.Size, errors.Join(err, ctx.Err()))
+	}
+	return nil
+}
+
+// Get returns what was put before the last fence, by any process.
+func (c *Client) Get(key string) (string, error) {
+	answer, err := c.ask(fmt.Sprintf("get kvsname=%s key=%s", c.Job, key), "get_result")
+	if err != nil {
+		return "", fmt.Errorf("PMI: %s: %w", key, err)
+	}
+	return answer["value"], nil
+}
+
+// Close tells the server that this process ends as it should. Without that it takes its end for a
+// failure.
+func (c *Client) Close() error {
+	_, err := c.ask("finalize", "finalize_ack")
+	return errors.Join(err, c.conn.Close())
+}

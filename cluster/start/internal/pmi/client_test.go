@@ -1,0 +1,190 @@
+package pmi_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/cluster/start/internal/pmi"
+	"github.com/rawlane/rawlane/cluster/start/internal/pmi/pmitest"
+)
+
+// dialled is the environment of a process that dials a server's port.
+func dialled(t *testing.T, serve func(c net.Conn)) func(string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() { // until the listener is closed
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			go serve(c)
+		}
+	}()
+	return func(name string) string { return map[string]string{"PMI_PORT": l.Addr().String(), "PMI_ID": "1"}[name] }
+}
+
+// inherited is the environment of a process that has inherited a socket.
+func inherited(t *testing.T, rank, size string, serve func(c net.Conn)) func(string) string {
+	t.Helper()
+	path := t.TempDir() + "/s"
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go serve(other)
+	file, err := c.(*net.UnixConn).File() // Open takes it over
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := syscall.Dup(int(file.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, _ = file.Close(), c.Close(), l.Close()
+	return func(name string) string {
+		return map[string]string{"PMI_FD": fmt.Sprint(fd), "PMI_RANK": rank, "PMI_SIZE": size}[name]
+	}
+}
+
+// Processes learn their ranks and what the others have put before the fence, from either kind of
+// server, by either kind of connection.
+func TestClient(t *testing.T) {
+	for _, slurm := range []bool{false, true} {
+		s := pmitest.New(3, slurm)
+		var all sync.WaitGroup
+		for rank := range 3 {
+			env := inherited(t, fmt.Sprint(rank), "3", func(c net.Conn) { s.Serve(c, rank) })
+			if rank == 2 {
+				env = dialled(t, func(c net.Conn) { s.Serve(c, rank) })
+			}
+			all.Go(func() {
+				c, err := pmi.Open(t.Context(), env)
+				if err != nil || c.Rank != rank || c.Size != 3 || c.Job != "job_7" {
+					t.Errorf("%+v, %v", c, err)
+					s.Abort()
+					return
+				}
+				if err := c.Put(fmt.Sprintf("key-%d", rank), fmt.Sprintf("10.0.0.%d:7=x;y", rank)); err != nil {
+					t.Error(err)
+				}
+				if err := c.Fence(t.Context()); err != nil {
+					t.Error(err)
+				}
+				for k := range 3 {
+					if v, err := c.Get(fmt.Sprintf("key-%d", k)); err != nil || v != fmt.Sprintf("10.0.0.%d:7=x;y", k) {
+						t.Errorf("rank %d: key %d is %q, %v", rank, k, v, err)
+					}
+				}
+				if v, err := c.Get("nothing"); !errors.Is(err, pmi.ErrProtocol) {
+					t.Errorf("rank %d: %q, %v for a key that nobody has put", rank, v, err)
+				}
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if s.Final() != 3 {
+			t.Errorf("slurm %t: %d ended as they should", slurm, s.Final())
+		}
+	}
+}
+
+// Without a server there is no client, and no error.
+func TestOpen_Nobody(t *testing.T) {
+	for _, env := range []map[string]string{{}, {"PMI_PORT": "127.0.0.1:1"}, {"PMI_ID": "0"}, {"PMI_RANK": "0", "PMI_SIZE": "1"}} {
+		if c, err := pmi.Open(t.Context(), func(name string) string { return env[name] }); c != nil || err != nil {
+			t.Errorf("%v: %+v, %v", env, c, err)
+		}
+	}
+}
+
+// A server that is none, or says what cannot be, is an error, and no wait.
+func TestOpen_Refuses(t *testing.T) {
+	says := func(answers ...string) func(net.Conn) {
+		return func(c net.Conn) {
+			in := bufio.NewReader(c)
+			for _, a := range answers {
+				if _, err := in.ReadString('\n'); err != nil {
+					break
+				}
+				fmt.Fprintln(c, a)
+			}
+			_ = c.Close()
+		}
+	}
+	for name, c := range map[string]struct {
+		env  func(string) string
+		want error
+	}{
+		"no number":           {func(name string) string { return map[string]string{"PMI_FD": "x"}[name] }, nil},
+		"no socket":           {func(name string) string { return map[string]string{"PMI_FD": "-1"}[name] }, nil},
+		"nobody listens":      {func(name string) string { return map[string]string{"PMI_PORT": "127.0.0.1:1", "PMI_ID": "0"}[name] }, nil},
+		"no rank":             {inherited(t, "", "2", says()), pmi.ErrProtocol},
+		"a rank beyond all":   {inherited(t, "2", "2", says()), pmi.ErrProtocol},
+		"it hangs up":         {inherited(t, "0", "2", says()), nil},
+		"another version":     {inherited(t, "0", "2", says("cmd=response_to_init rc=-1")), pmi.ErrProtocol},
+		"another answer":      {inherited(t, "0", "2", says("HTTP/1.1 400 Bad Request")), pmi.ErrProtocol},
+		"no name":             {inherited(t, "0", "2", says("cmd=response_to_init rc=0", "cmd=get_result")), pmi.ErrProtocol},
+		"told no rank":        {dialled(t, says("cmd=initack rc=0\ncmd=set size=2\ncmd=set debug=0\ncmd=set x=y")), pmi.ErrProtocol},
+		"told half of it":     {dialled(t, says("cmd=initack rc=0\ncmd=set size=2")), io.EOF},
+		"told something else": {dialled(t, says("cmd=initack rc=0\ncmd=barrier_out")), pmi.ErrProtocol},
+	} {
+		if client, err := pmi.Open(t.Context(), c.env); client != nil || err == nil || c.want != nil && !errors.Is(err, c.want) {
+			t.Errorf("%s: %+v, %v", name, client, err)
+		}
+	}
+}
+
+// A fence ends with its context if not all come; a wait for a server that says nothing does, too.
+func TestFence_EndsWithItsContext(t *testing.T) {
+	s := pmitest.New(2, false)
+	c, err := pmi.Open(t.Context(), inherited(t, "0", "2", func(c net.Conn) { s.Serve(c, 0) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := c.Fence(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "all 2 processes") {
+		t.Errorf("%v", err)
+	}
+	silent := inherited(t, "0", "2", func(net.Conn) {})
+	if c, err := pmi.Open(ctx, silent); err == nil {
+		t.Errorf("%+v", c)
+	}
+}
+
+// What a server would cut is refused before it is sent.
+func TestPut_Refuses(t *testing.T) {
+	s := pmitest.New(1, true)
+	c, err := pmi.Open(t.Context(), inherited(t, "0", "1", func(c net.Conn) { s.Serve(c, 0) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kv := range [][2]string{{"k", "two words"}, {"k", "a\nb"}, {"a key", "v"}, {"k=", "v"}, {"k", strings.Repeat("x", pmi.MaxValue+1)}} {
+		if err := c.Put(kv[0], kv[1]); err == nil {
+			t.Errorf("%q, %.20q: taken", kv[0], kv[1])
+		}
+	}
+	if err := c.Put("k", strings.Repeat("x", pmi.MaxValue)); err != nil || s.Puts() != 1 {
+		t.Errorf("%v, %d put", err, s.Puts())
+	}
+}

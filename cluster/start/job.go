@@ -1,0 +1,114 @@
+package start
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/rawlane/rawlane/cluster"
+	"github.com/rawlane/rawlane/cluster/start/internal/pmi"
+	"github.com/rawlane/rawlane/mcd"
+)
+
+// The environment of a program that "rawlane run" starts. A user may set the last four for other
+// launchers, too.
+const (
+	EnvNode       = "RAWLANE_NODE"       // the number of its node
+	EnvNodes      = "RAWLANE_NODES"      // the number of nodes
+	EnvHostfile   = "RAWLANE_HOSTFILE"   // a file that lists the nodes
+	EnvListen     = "RAWLANE_LISTEN"     // where its udp link listens, if it has no interfaces
+	EnvSeeds      = "RAWLANE_SEEDS"      // likewise, where others do
+	EnvInterfaces = "RAWLANE_INTERFACES" // its network interfaces, separated by commas
+	EnvLink       = "RAWLANE_LINK"       // the kind of link, if one was asked for, or no other will do
+	EnvSegment    = "RAWLANE_SEGMENT"    // where its link over shared memory meets the others
+	EnvKeyFile    = "RAWLANE_KEY_FILE"   // the cluster's key
+)
+
+// Launcher is who has started a process.
+type Launcher string
+
+// The launchers.
+const (
+	Nobody     Launcher = ""            // a process by itself
+	RawlaneRun Launcher = "rawlane run" // the command
+	PMI        Launcher = "PMI-1"       // MPICH's mpirun, Slurm with --mpi=pmi2
+	OpenMPI    Launcher = "Open MPI"    // its mpirun
+	Slurm      Launcher = "Slurm"       // srun without PMI
+	Kubernetes Launcher = "Kubernetes"  // an indexed Job
+)
+
+// Job says which process of which job this one is.
+type Job struct {
+	Launcher Launcher
+	Name     string // of the job: the same in all its processes; "" if the launcher gives none
+	Node     int    // of this process
+	Size     int    // how many processes there are
+	Local    int    // how many of them are on this host; 0: not known
+	pmi      *pmi.Client
+}
+
+// ErrEnvironment: a launcher's variables make no sense, or one is missing.
+var ErrEnvironment = errors.New("environment")
+
+// findJob reads the environment, and asks a PMI server if there is one.
+func findJob(ctx context.Context, env func(string) string) (j Job, err error) {
+	switch {
+	case env(EnvNode) != "":
+		return numbers(Job{Launcher: RawlaneRun}, env, EnvNode, EnvNodes)
+	case env("PMI_FD") != "" || env("PMI_PORT") != "" && env("PMI_ID") != "":
+		c, err := pmi.Open(ctx, env)
+		if err != nil {
+			return j, err
+		}
+		return Job{Launcher: PMI, Name: c.Job, Node: c.Rank, Size: c.Size, pmi: c}, nil
+	case env("OMPI_COMM_WORLD_RANK") != "":
+		j = Job{Launcher: OpenMPI, Name: env("OMPI_MCA_ess_base_jobid") + env("PMIX_NAMESPACE")}
+		j.Local, _ = strconv.Atoi(env("OMPI_COMM_WORLD_LOCAL_SIZE"))
+		return numbers(j, env, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")
+	case env("SLURM_STEP_NUM_TASKS") != "": // a batch script, which is no rank, has a SLURM_PROCID, too
+		j = Job{Launcher: Slurm, Name: env("SLURM_JOB_ID") + "." + env("SLURM_STEP_ID")}
+		j, err = numbers(j, env, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS")
+		switch env("SLURM_STEP_NUM_NODES") {
+		case "1":
+			j.Local = j.Size
+		case env("SLURM_STEP_NUM_TASKS"):
+			j.Local = 1
+		}
+		return j, err
+	case env("JOB_COMPLETION_INDEX") != "":
+		host, _ := os.Hostname() // of an indexed Job: its name, and the index
+		j = Job{Launcher: Kubernetes, Name: strings.TrimSuffix(host, "-"+env("JOB_COMPLETION_INDEX")), Local: 1}
+		return numbers(j, env, "JOB_COMPLETION_INDEX", EnvNodes)
+	}
+	return Job{}, nil
+}
+
+// numbers reads the node's number, and how many there are.
+func numbers(j Job, env func(string) string, node, size string) (Job, error) {
+	var err1, err2 error
+	j.Node, err1 = strconv.Atoi(env(node))
+	j.Size, err2 = strconv.Atoi(env(size))
+	if err1 != nil || err2 != nil || j.Node < 0 || j.Node >= j.Size || j.Size > cluster.MaxNodes {
+		return Job{}, fmt.Errorf("%w: %s=%q, %s=%q (want a number from 0 on, and a larger one up to %d)",
+			ErrEnvironment, node, env(node), size, env(size), cluster.MaxNodes)
+	}
+	return j, nil
+}
+
+// cluster is the number of the cluster that the job's processes are: 0 without a name.
+func (j *Job) cluster() mcd.ClusterID {
+	if j.Name == "" {
+		return 0
+	}
+	return mcd.ClusterID(j.hash())
+}
+
+func (j *Job) hash() uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(string(j.Launcher) + "/" + j.Name)) // never fails
+	return h.Sum32()
+}

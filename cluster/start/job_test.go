@@ -1,0 +1,199 @@
+package start
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/keyring"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// environ is an environment.
+type environ map[string]string
+
+func (e environ) get(name string) string { return e[name] }
+
+// The launchers' variables, as they set them.
+func TestFindJob(t *testing.T) {
+	host, _ := os.Hostname()
+	for name, c := range map[string]struct {
+		env  environ
+		want Job
+	}{
+		"nobody":           {environ{}, Job{}},
+		"a batch script":   {environ{"SLURM_PROCID": "0", "SLURM_NTASKS": "2"}, Job{}},
+		"size alone":       {environ{EnvNodes: "4"}, Job{}},
+		"rawlane run":      {environ{EnvNode: "1", EnvNodes: "3"}, Job{Launcher: RawlaneRun, Node: 1, Size: 3}},
+		"ours comes first": {environ{EnvNode: "1", EnvNodes: "3", "SLURM_STEP_NUM_TASKS": "8", "SLURM_PROCID": "5"}, Job{Launcher: RawlaneRun, Node: 1, Size: 3}},
+		"Open MPI": {
+			environ{"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_SIZE": "2", "OMPI_MCA_ess_base_jobid": "77", "SLURM_PROCID": "0"},
+			Job{Launcher: OpenMPI, Name: "77", Node: 1, Size: 4, Local: 2},
+		},
+		"Slurm, one host": {
+			environ{"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3", "SLURM_STEP_NUM_NODES": "1", "SLURM_JOB_ID": "9", "SLURM_STEP_ID": "0"},
+			Job{Launcher: Slurm, Name: "9.0", Node: 3, Size: 4, Local: 4},
+		},
+		"Slurm, a host each": {
+			environ{"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3", "SLURM_STEP_NUM_NODES": "4", "SLURM_JOB_ID": "9", "SLURM_STEP_ID": "1"},
+			Job{Launcher: Slurm, Name: "9.1", Node: 3, Size: 4, Local: 1},
+		},
+		"Slurm, two hosts": {
+			environ{"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "0", "SLURM_STEP_NUM_NODES": "2", "SLURM_JOB_ID": "9", "SLURM_STEP_ID": "1"},
+			Job{Launcher: Slurm, Name: "9.1", Node: 0, Size: 4},
+		},
+		"Kubernetes": {environ{"JOB_COMPLETION_INDEX": "2", EnvNodes: "3"}, Job{Launcher: Kubernetes, Name: host, Node: 2, Size: 3, Local: 1}},
+	} {
+		if j, err := findJob(t.Context(), c.env.get); err != nil || j != c.want {
+			t.Errorf("%s: %+v, %v; want %+v", name, j, err, c.want)
+		}
+	}
+	for name, env := range map[string]environ{
+		"no size":          {EnvNode: "1"},
+		"no number":        {EnvNode: "x", EnvNodes: "2"},
+		"beyond the size":  {EnvNode: "2", EnvNodes: "2"},
+		"negative":         {"OMPI_COMM_WORLD_RANK": "-1", "OMPI_COMM_WORLD_SIZE": "2"},
+		"too many":         {EnvNode: "0", EnvNodes: "65536"},
+		"pods of how many": {"JOB_COMPLETION_INDEX": "0"},
+	} {
+		if j, err := findJob(t.Context(), env.get); !errors.Is(err, ErrEnvironment) || !strings.Contains(err.Error(), "want a number") {
+			t.Errorf("%s: %+v, %v", name, j, err)
+		}
+	}
+}
+
+// Two jobs are two clusters, also with one name at two launchers; a job without a name is cluster 0.
+func TestJob_Cluster(t *testing.T) {
+	seen := map[mcd.ClusterID]Job{}
+	for _, j := range []Job{{}, {Launcher: PMI, Name: "1.0"}, {Launcher: Slurm, Name: "1.0"}, {Launcher: Slurm, Name: "1.1"}} {
+		if other, ok := seen[j.cluster()]; ok || j.Name == "" && j.cluster() != 0 {
+			t.Errorf("%+v is cluster %d, as %+v", j, j.cluster(), other)
+		}
+		seen[j.cluster()] = j
+	}
+}
+
+// What cannot work is refused, with what to do.
+func TestOpenLink_Refuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		job  Job
+		env  environ
+		want string
+	}{
+		"some share a host, and nobody tells": {Job{Launcher: OpenMPI, Size: 4, Local: 2}, environ{}, "want one process to a host"},
+		"a ring for two":                      {Job{Launcher: OpenMPI, Size: 2, Local: 2}, environ{EnvLink: "ring"}, "want one process to a host"},
+		"memory for two hosts":                {Job{Launcher: OpenMPI, Size: 4, Local: 2}, environ{EnvLink: "shm"}, "not all of the 4 processes are on this host"},
+		"a link that is none":                 {Job{Launcher: RawlaneRun, Size: 2}, environ{EnvLink: "token", EnvInterfaces: "lo"}, "want ring, packet, xdp, udp or shm"},
+		"an interface that is none":           {Job{Launcher: RawlaneRun, Size: 2}, environ{EnvLink: "packet", EnvInterfaces: "nowhere0"}, "nowhere0"},
+	} {
+		link, err := c.job.openLink(t.Context(), c.env.get)
+		if err == nil {
+			_ = link.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// The key file is the environment's, else the host file's; with neither there is none.
+func TestKeyFile(t *testing.T) {
+	dir := t.TempDir()
+	hosts := filepath.Join(dir, "hosts")
+	if err := os.WriteFile(hosts, []byte("0 a\nkey-file key\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ key, hosts, want string }{
+		{"", "", ""},
+		{"/x", "", "/x"},
+		{"/x", hosts, "/x"},
+		{"", hosts, filepath.Join(dir, "key")},
+	} {
+		env := environ{EnvKeyFile: c.key, EnvHostfile: c.hosts}
+		if got, err := keyFile(env.get); got != c.want || err != nil {
+			t.Errorf("key %q, host file %q: %q, %v; want %q", c.key, c.hosts, got, err, c.want)
+		}
+	}
+	env := environ{EnvHostfile: filepath.Join(dir, "nowhere")}
+	if _, err := keyFile(env.get); err == nil {
+		t.Error("a host file that does not exist is taken")
+	}
+	if err := keyring.New().WriteFile(filepath.Join(dir, "key")); err != nil {
+		t.Fatal(err)
+	}
+	alone(t)
+	t.Setenv(EnvHostfile, hosts)
+	err := Run(t.Context(), Config{Nodes: 2}, func(_ context.Context, n *Node) error {
+		if n.HeaderLen() != mcd.AuthHeaderLen {
+			return fmt.Errorf("headers of %d bytes (want %d): the keys are not used", n.HeaderLen(), mcd.AuthHeaderLen)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// alone clears what a launcher of the tests may have set.
+func alone(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{EnvNode, "PMI_FD", "PMI_PORT", "OMPI_COMM_WORLD_RANK", "SLURM_STEP_NUM_TASKS", "JOB_COMPLETION_INDEX"} {
+		t.Setenv(name, "")
+	}
+}
+
+// Where nobody has started the process, all nodes are in it, know each other, and pass data.
+func TestRun_AllInThisProcess(t *testing.T) {
+	alone(t)
+	var ran atomic.Int32
+	err := Run(t.Context(), Config{Nodes: 3, Exact: true}, func(ctx context.Context, n *Node) error {
+		ran.Add(1)
+		if j := n.Job(); n.Size() != 3 || len(n.Nodes()) != 3 || j.Launcher != Nobody || j.Node != int(n.Node()) || j.Local != 3 {
+			t.Errorf("node %d: %+v, %d in the table", n.Node(), j, len(n.Nodes()))
+		}
+		all, err := n.Exchange(ctx, fmt.Append(nil, n.Node()))
+		if err != nil || len(all) != 3 || string(all[2]) != "2" {
+			t.Errorf("node %d: %q, %v", n.Node(), all, err)
+		}
+		own, err := n.Gather(ctx, 1, fmt.Append(nil, n.Node()))
+		if err != nil || (own == nil) != (n.Node() != 1) || own != nil && string(own[0]) != "0" {
+			t.Errorf("node %d: gathered %q, %v", n.Node(), own, err)
+		}
+		return nil
+	})
+	if err != nil || ran.Load() != 3 {
+		t.Errorf("%v, and %d ran", err, ran.Load())
+	}
+}
+
+// The first node that fails ends the others' context, and is named there.
+func TestRun_OneFails(t *testing.T) {
+	alone(t)
+	err := Run(t.Context(), Config{Nodes: 3}, func(ctx context.Context, n *Node) error {
+		if n.Node() == 1 {
+			return transport.ErrBusy
+		}
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+	if !errors.Is(err, transport.ErrBusy) || !strings.Contains(err.Error(), "node 1: ") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A program for two nodes is not started as three.
+func TestRun_Exact(t *testing.T) {
+	alone(t)
+	t.Setenv(EnvNode, "0")
+	t.Setenv(EnvNodes, "3")
+	err := Run(t.Context(), Config{Nodes: 2, Exact: true}, func(context.Context, *Node) error { return nil })
+	if !errors.Is(err, ErrEnvironment) || !strings.Contains(err.Error(), "for 2 nodes, and rawlane run has started 3") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,119 @@
+package start
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/cluster/start/internal/pmi/pmitest"
+	"github.com/rawlane/rawlane/internal/testbed"
+)
+
+// The launchers that are on this machine start a program of two nodes, which meet.
+func TestMain_UnderLaunchers(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, args := range map[string][]string{
+		"mpirun.mpich":   {"-n", "2", program},
+		"mpirun.openmpi": {"--oversubscribe", "--allow-run-as-root", "-n", "2", program},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, err := exec.LookPath(name)
+			if err != nil {
+				t.Skip(name + " is not installed")
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, path, args...)
+			cmd.Env = append(os.Environ(), envProgram+"=1", "RAWLANE_SHM_DIR="+filepath.Join(t.TempDir(), "shm"))
+			out, err := cmd.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "hello, node 0\n") {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+}
+
+// Processes that a launcher without a store has started on several hosts find each other by their
+// interfaces: the only ones that there are.
+func TestMain_OneProcessToAHost(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{Nodes: 2})
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cmds [2]*exec.Cmd
+	var out [2]strings.Builder
+	for node := range cmds {
+		cmds[node] = exec.Command(program)
+		cmds[node].Env = append(os.Environ(), envProgram+"=1", "SLURM_STEP_NUM_TASKS=2", "SLURM_STEP_NUM_NODES=2",
+			"SLURM_JOB_ID=7", "SLURM_STEP_ID=0", "SLURM_PROCID="+string(rune('0'+node)))
+		cmds[node].Stdout, cmds[node].Stderr = &out[node], &out[node]
+		if err := bed.Node(node).Start(cmds[node]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for node, cmd := range cmds {
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("node %d: %v: %s", node, err, &out[node])
+		}
+	}
+	if !strings.HasSuffix(out[0].String(), "hello, node 0\n") {
+		t.Errorf("node 0 printed %q", &out[0])
+	}
+}
+
+// Of three processes two share a host's interface: each has a UDP port of its own, and they tell
+// each other which by their launcher.
+func TestMain_SomeShareAHost(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{Nodes: 2})
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := pmitest.New(3, false)
+	var cmds [3]*exec.Cmd
+	var out [3]strings.Builder
+	for rank := range cmds {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours := os.NewFile(uintptr(pair[0]), "ours")
+		conn, err := net.FileConn(ours)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = ours.Close()
+		go server.Serve(conn, rank)
+		cmd := exec.Command(program)
+		cmd.ExtraFiles = []*os.File{os.NewFile(uintptr(pair[1]), "theirs")}
+		cmd.Env = append(os.Environ(), envProgram+"=exchange", fmt.Sprintf("PMI_RANK=%d", rank), "PMI_SIZE=3", "PMI_FD=3",
+			EnvLink+"=udp", "RAWLANE_SHM_DIR="+filepath.Join(t.TempDir(), "shm")) // one to each: they do not meet in memory
+		cmd.Stdout, cmd.Stderr = &out[rank], &out[rank]
+		if err := bed.Node(rank / 2).Start(cmd); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.ExtraFiles[0].Close()
+		cmds[rank] = cmd
+	}
+	for rank, cmd := range cmds {
+		want := fmt.Sprintf("node %d of 3 by PMI-1: 0 1 2\n", rank)
+		if err := cmd.Wait(); err != nil || out[rank].String() != want {
+			t.Errorf("rank %d: %v: %q, want %q", rank, err, &out[rank], want)
+		}
+	}
+	if server.Final() != 3 {
+		t.Errorf("%d have said that they end", server.Final())
+	}
+}

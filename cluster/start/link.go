@@ -1,0 +1,223 @@
+package start
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/packet"
+	"github.com/rawlane/rawlane/transport/ring"
+	"github.com/rawlane/rawlane/transport/shm"
+	"github.com/rawlane/rawlane/transport/udp"
+	"github.com/rawlane/rawlane/transport/xdp"
+)
+
+// openLink opens the link by which this node meets the others: what the environment asks for, else
+// what reaches them.
+func (j *Job) openLink(ctx context.Context, env func(string) string) (transport.Link, error) {
+	kind, segment := env(EnvLink), env(EnvSegment)
+	if j.Launcher == RawlaneRun { // each has its own interface, or is told what it shares
+		if kind == "shm" {
+			return shm.Open(segment, shm.Config{})
+		}
+		return nearest(segment)(openWire(env))
+	}
+	at, err := j.places(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if segment == "" {
+		segment = fmt.Sprintf("job-%08x", j.hash())
+	}
+	switch {
+	case kind == "shm" && !at.oneHost:
+		return nil, fmt.Errorf("%s=shm: not all of the %d processes are on this host", EnvLink, j.Size)
+	case kind == "shm", kind == "" && at.oneHost:
+		return shm.Open(segment, shm.Config{})
+	case kind == "udp" && j.pmi != nil, kind == "" && at.shared && j.pmi != nil:
+		return nearest(segment)(j.openPort(ctx, env))
+	case at.shared:
+		return nil, fmt.Errorf("several of the %d processes share a host, and so the address of its network interface"+
+			" (want one process to a host, all on one, or %s=udp under a launcher with PMI-1; this is %s)",
+			j.Size, EnvLink, j.Launcher)
+	}
+	return openWire(env)
+}
+
+// nearest returns a function that puts shared memory around a link for those of this host, if a
+// segment is named.
+func nearest(segment string) func(transport.Link, error) (transport.Link, error) {
+	return func(wire transport.Link, err error) (transport.Link, error) {
+		if err != nil || segment == "" {
+			return wire, err
+		}
+		link, err := shm.Open(segment, shm.Config{Wire: wire})
+		if err != nil {
+			return nil, errors.Join(err, wire.Close())
+		}
+		return link, nil
+	}
+}
+
+// places is where a job's processes are: the same is found in all of them, as far as their launcher
+// tells.
+type places struct {
+	oneHost bool // all on one
+	shared  bool // a network interface by several
+}
+
+// places asks the other processes where they are, if there is a way to, and counts them.
+func (j *Job) places(ctx context.Context) (places, error) {
+	if j.pmi == nil {
+		return places{oneHost: j.Local == j.Size, shared: j.Local != 1}, nil
+	}
+	host := fmt.Sprintf("%016x", mcd.Here().Host)
+	namespace, _ := os.Readlink("/proc/self/ns/net") // where there are none, all of a host share its interfaces
+	all, err := j.tell(ctx, "place", host+"/"+namespace)
+	if err != nil {
+		return places{}, err
+	}
+	var at places
+	seen := map[string]bool{}
+	for _, place := range all {
+		if strings.HasPrefix(place, host+"/") {
+			j.Local++
+		}
+		at.shared = at.shared || seen[place]
+		seen[place] = true
+	}
+	at.oneHost = j.Local == j.Size
+	return at, nil
+}
+
+// tell gives each process what all say, in the order of their numbers.
+func (j *Job) tell(ctx context.Context, what, own string) ([]string, error) {
+	key := func(node int) string { return fmt.Sprintf("rawlane-%s-%d", what, node) }
+	if err := j.pmi.Put(key(j.Node), own); err != nil {
+		return nil, err
+	}
+	if err := j.pmi.Fence(ctx); err != nil {
+		return nil, err
+	}
+	all := make([]string, j.Size)
+	for k := range all {
+		var err error
+		if all[k], err = j.pmi.Get(key(k)); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// openPort opens a UDP link on a port of its own, and tells the others where it listens.
+func (j *Job) openPort(ctx context.Context, env func(string) string) (transport.Link, error) {
+	ip, err := ownIP(env)
+	if err != nil {
+		return nil, err
+	}
+	link, err := udp.Open(net.JoinHostPort(ip, "0"), udp.Config{MAC: j.station(j.Node)})
+	if err != nil {
+		return nil, err
+	}
+	addrs, err := j.tell(ctx, "udp", link.Addr().String())
+	for k, addr := range addrs {
+		if k != j.Node {
+			err = errors.Join(err, link.AddStation(udp.Station{Addr: addr, MAC: j.station(k)}))
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, link.Close())
+	}
+	return link, nil
+}
+
+// station is the locally administered address of one of the job's processes.
+func (j *Job) station(node int) transport.MAC {
+	h := j.hash()
+	return transport.MAC{2, byte(h >> 16), byte(h >> 8), byte(h), byte(node >> 8), byte(node)}
+}
+
+// openWire opens the link of the only process of this host, or namespace: the kind that the
+// environment asks for, or else a ring, or UDP where raw sockets are refused.
+func openWire(env func(string) string) (transport.Link, error) {
+	kind, listen := env(EnvLink), env(EnvListen)
+	if kind == "udp" && listen != "" {
+		return udp.Open(listen, udp.Config{Seeds: strings.Split(env(EnvSeeds), ",")})
+	}
+	name, err := networkInterface(env)
+	if err != nil {
+		return nil, err
+	}
+	switch kind {
+	case "udp":
+		return udp.OpenInterface(name, udp.Config{})
+	case "packet":
+		return packet.Open(name, packet.Config{})
+	case "xdp":
+		return xdp.Open(name, xdp.Config{})
+	case "", "ring":
+	default:
+		return nil, fmt.Errorf("%w: %s=%s (want ring, packet, xdp, udp or shm)", ErrEnvironment, EnvLink, kind)
+	}
+	link, err := ring.Open(name, ring.Config{})
+	if kind == "" && (errors.Is(err, transport.ErrPermission) || errors.Is(err, transport.ErrNotSupported)) {
+		log.Printf("no raw sockets here: a udp link instead (%v)", err)
+		return udp.OpenInterface(name, udp.Config{})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return link, nil
+}
+
+// networkInterface returns the name of the interface that the environment asks for, or of the only
+// Ethernet that is up.
+func networkInterface(env func(string) string) (string, error) {
+	if name, _, _ := strings.Cut(env(EnvInterfaces), ","); name != "" {
+		return name, nil
+	}
+	all, err := net.Interfaces()
+	if err != nil {
+		return "", err
+	}
+	var names []string
+	for _, i := range all {
+		const want = net.FlagUp | net.FlagRunning | net.FlagBroadcast
+		if i.Flags&(want|net.FlagLoopback) == want && len(i.HardwareAddr) == len(transport.MAC{}) {
+			names = append(names, i.Name)
+		}
+	}
+	if len(names) != 1 {
+		return "", fmt.Errorf("%w: which network interface? There are %d that are up (%s): name one in %s",
+			ErrEnvironment, len(names), strings.Join(names, ", "), EnvInterfaces)
+	}
+	return names[0], nil
+}
+
+// ownIP returns the address of this node's interface.
+func ownIP(env func(string) string) (string, error) {
+	name, err := networkInterface(env)
+	if err != nil {
+		return "", err
+	}
+	i, err := net.InterfaceByName(name)
+	if err != nil {
+		return "", err
+	}
+	addrs, err := i.Addrs()
+	if err != nil {
+		return "", err
+	}
+	for _, a := range addrs {
+		if ip, is := a.(*net.IPNet); is && ip.IP.To4() != nil {
+			return ip.IP.String(), nil
+		}
+	}
+	return "", fmt.Errorf("%s has no IPv4 address", name)
+}

@@ -1,0 +1,222 @@
+package start
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rawlane/rawlane/cluster"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fabric"
+)
+
+// Config of Run and Main.
+type Config struct {
+	// Nodes is how many nodes there are where nobody says so: they are all in this process. Zero
+	// is 1.
+	Nodes int
+	// Exact refuses any other number.
+	Exact bool
+	// Limit is how long a node may take, from its start to its end; then its context ends. Zero is
+	// for ever.
+	Limit time.Duration
+	// JoinTimeout is how long the nodes may take to meet. Zero is DefaultJoinTimeout.
+	JoinTimeout time.Duration
+	// Endpoint configures the endpoint. Run fills in Node, and where they are not set Cluster, by
+	// the job's name, and KeyFile, by RAWLANE_KEY_FILE or the host file.
+	Endpoint mcd.Config
+}
+
+// DefaultJoinTimeout is a minute: some launchers start processes one behind another.
+const DefaultJoinTimeout = time.Minute
+
+// Node is a node that has met the others.
+type Node struct {
+	*mcd.Endpoint
+	job Job
+
+	mu        sync.Mutex
+	exchanger *cluster.Exchanger
+}
+
+// Size returns how many nodes there are: their numbers are 0 to Size-1.
+func (n *Node) Size() int { return n.job.Size }
+
+// Job returns what this process was started as.
+func (n *Node) Job() Job { return n.job }
+
+// Exchange gives each node the bytes of all nodes, in the order of their numbers, such as the keys
+// of windows; all nodes call it. Errors are those of cluster.Exchanger.
+func (n *Node) Exchange(ctx context.Context, own []byte) ([][]byte, error) {
+	x, err := n.open()
+	if err != nil {
+		return nil, err
+	}
+	return x.Exchange(ctx, own)
+}
+
+// Gather gives one node the bytes of all nodes; all nodes call it. Others get nil.
+func (n *Node) Gather(ctx context.Context, root mcd.NodeID, own []byte) ([][]byte, error) {
+	x, err := n.open()
+	if err != nil {
+		return nil, err
+	}
+	return x.Gather(ctx, root, own)
+}
+
+// open returns the node's exchanger, which takes its port at first use alone.
+func (n *Node) open() (x *cluster.Exchanger, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.exchanger == nil {
+		n.exchanger, err = cluster.OpenExchanger(n.Endpoint, cluster.ExchangerConfig{})
+	}
+	return n.exchanger, err
+}
+
+func (n *Node) close() error {
+	var err error
+	if n.exchanger != nil {
+		err = n.exchanger.Close()
+	}
+	return errors.Join(err, n.Close())
+}
+
+// Main is the main function of a program: Run, until f returns or the process is interrupted. If it
+// fails, or is interrupted, it says why and ends the process with status 1.
+func Main(cfg Config, f func(ctx context.Context, n *Node) error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := Run(ctx, cfg, f)
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", filepath.Base(os.Args[0]), err)
+		os.Exit(1)
+	}
+}
+
+// Run starts the node that the environment says this process is, has it meet the others, and calls
+// f. Behind f it closes the node. Where nobody has started this process as one of several, it does
+// so for Config.Nodes nodes, each in a goroutine; if one fails, the context of the others ends.
+//
+// Errors: ErrEnvironment if the environment makes no sense; those of the links, among them
+// transport.ErrPermission; those of cluster.Join, which name the nodes that are missing; those of
+// f, joined with those of the node's close.
+func Run(ctx context.Context, cfg Config, f func(ctx context.Context, n *Node) error) error {
+	if cfg.Limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, cfg.Limit)
+		defer cancel()
+	}
+	cfg.Nodes = max(cfg.Nodes, 1)
+	meet, cancel := context.WithTimeout(ctx, cmp.Or(cfg.JoinTimeout, DefaultJoinTimeout))
+	defer cancel()
+	job, err := findJob(meet, os.Getenv)
+	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	if cfg.Exact && job.Launcher != Nobody && job.Size != cfg.Nodes {
+		return fmt.Errorf("start: this program is for %d nodes, and %s has started %d: %w",
+			cfg.Nodes, job.Launcher, job.Size, ErrEnvironment)
+	}
+	if cfg.Endpoint.KeyFile == "" {
+		if cfg.Endpoint.KeyFile, err = keyFile(os.Getenv); err != nil {
+			return fmt.Errorf("start: %w", err)
+		}
+	}
+	if job.Launcher == Nobody {
+		job.Size, job.Local = cfg.Nodes, cfg.Nodes
+		return runAll(ctx, cfg, job, f)
+	}
+	return errors.Join(runOne(ctx, meet, cfg, job, f), job.close())
+}
+
+// close tells the launcher that this process ends as it should.
+func (j *Job) close() error {
+	if j.pmi == nil {
+		return nil
+	}
+	return j.pmi.Close()
+}
+
+// keyFile returns the cluster's key file: the one that the environment names, else the one of the
+// host file, if there is one.
+func keyFile(env func(string) string) (string, error) {
+	if file := env(EnvKeyFile); file != "" || env(EnvHostfile) == "" {
+		return file, nil
+	}
+	file, err := cluster.ReadHostfile(env(EnvHostfile))
+	if err != nil {
+		return "", err
+	}
+	return file.KeyFile, nil
+}
+
+// runOne runs this process's node. The nodes meet before the second context ends.
+func runOne(ctx, meet context.Context, cfg Config, job Job, f func(context.Context, *Node) error) error {
+	link, err := job.openLink(meet, os.Getenv)
+	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	cfg.Endpoint.Node = mcd.NodeID(job.Node)
+	cfg.Endpoint.Cluster = cmp.Or(cfg.Endpoint.Cluster, job.cluster())
+	ep, err := mcd.Open(cfg.Endpoint, link)
+	if err != nil {
+		return errors.Join(err, link.Close())
+	}
+	n := &Node{Endpoint: ep, job: job}
+	members, err := cluster.Join(meet, ep, cluster.Config{Nodes: job.Size})
+	if err != nil {
+		return errors.Join(err, n.close())
+	}
+	return errors.Join(f(ctx, n), members.Close(), n.close())
+}
+
+// runAll runs all nodes in this process, on a fabric.
+func runAll(ctx context.Context, cfg Config, job Job, f func(context.Context, *Node) error) (err error) {
+	network, err := fabric.New(fabric.Config{})
+	if err != nil {
+		return err
+	}
+	links, err := network.AddSwitch("").Links(cfg.Nodes)
+	if err != nil {
+		return err
+	}
+	table := make([]mcd.Node, cfg.Nodes)
+	for k, l := range links {
+		table[k] = mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{l.MAC()}}
+	}
+	nodes := make([]*Node, cfg.Nodes)
+	for k, l := range links {
+		one := cfg.Endpoint
+		one.Node, one.Nodes = mcd.NodeID(k), table
+		ep, openErr := mcd.Open(one, l)
+		if openErr != nil {
+			return errors.Join(openErr, l.Close())
+		}
+		here := job
+		here.Node = k
+		nodes[k] = &Node{Endpoint: ep, job: here}
+		defer func() { err = errors.Join(err, nodes[k].close()) }()
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	errs := make([]error, cfg.Nodes)
+	var all sync.WaitGroup
+	for k, n := range nodes {
+		all.Go(func() {
+			if errs[k] = f(ctx, n); errs[k] != nil {
+				cancel(fmt.Errorf("node %d: %w", k, errs[k]))
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
