@@ -88,7 +88,9 @@ func TestCancelSend(t *testing.T) {
 	}
 	var tags []int32
 	for _, o := range handle(t, e, 1, Record{Kind: Credit, Headers: 3, Seen: 1}) {
-		tags = append(tags, o.Record.Tag)
+		if tags = append(tags, o.Record.Tag); o.Record.More != (len(tags) == 1) {
+			t.Errorf("the send of tag %d says that more wait: %v", o.Record.Tag, o.Record.More)
+		}
 	}
 	if !slices.Equal(tags, []int32{1, 3}) {
 		t.Errorf("the tags of those that are sent are %v, want 1 and 3", tags)

@@ -118,12 +118,12 @@ func (e *Engine) Down(rank Rank, out []Output) []Output {
 	for _, s := range p.waiting {
 		out = append(out, Output{Do: FailSend, Send: s})
 	}
-	for id, s := range e.sends.all() {
+	e.sends.removeWhere(func(s *Send) bool {
 		if s.To == rank {
-			e.sends.remove(id)
 			out = append(out, Output{Do: FailSend, Send: s})
 		}
-	}
+		return s.To == rank
+	})
 	for _, r := range p.posted {
 		e.unoffer(p, r)
 		out = append(out, Output{Do: FailReceive, Receive: r})

@@ -69,6 +69,9 @@ func TestOffers_Wait(t *testing.T) {
 		if seen := out[1].Record.Seen; seen != 1 {
 			t.Errorf("the offer has seen %d messages, want 1", seen)
 		}
+		if len(e.blocked) > 0 {
+			t.Errorf("once all are offered, %v still have receives that are to be", e.blocked)
+		}
 	}
 }
 

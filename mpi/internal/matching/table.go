@@ -1,7 +1,5 @@
 package matching
 
-import "iter"
-
 // table numbers what the other side has to name. A number is never 0, and is not used again before
 // 2^32 others of its place.
 type table[T any] struct {
@@ -34,19 +32,17 @@ func (t *table[T]) get(id uint64) *T {
 	return nil
 }
 
-// remove frees the number of an entry that is there.
+// remove frees the place of an entry that is there.
 func (t *table[T]) remove(id uint64) {
 	t.entries[uint32(id)].v = nil
 	t.free = append(t.free, uint32(id))
 }
 
-// all is the entries, which the loop may remove.
-func (t *table[T]) all() iter.Seq2[uint64, *T] {
-	return func(yield func(uint64, *T) bool) {
-		for k, e := range t.entries {
-			if e.v != nil && !yield(uint64(e.generation)<<32|uint64(k), e.v) {
-				return
-			}
+// removeWhere removes the entries for which a function holds.
+func (t *table[T]) removeWhere(holds func(v *T) bool) {
+	for k, e := range t.entries {
+		if e.v != nil && holds(e.v) {
+			t.remove(uint64(k))
 		}
 	}
 }
