@@ -193,14 +193,16 @@ func TestIncarnations_ByeTells(t *testing.T) {
 	if own := a.Goodbye(2); own.Echo != 3 || !slices.Equal(own.Known, bye.Known) {
 		t.Errorf("its bye to 2 is to %d, and tells %v", own.Echo, own.Known)
 	}
-	for numbers, want := range map[int]int{1: 318, 5: 0} { // 5 and 25 bytes, with 1,272
-		b := newAlone(t, "star", 1, 318)
-		for number := range numbers {
+	for _, c := range []struct{ numbers, size, want int }{ // of 5 and 4 bytes, in 1,280
+		{1, 318, 318}, {5, 318, 0}, {4, 315, 315}, {4, 316, 0},
+	} {
+		b := newAlone(t, "star", 1, c.size)
+		for number := range c.numbers {
 			b.arrives(uint8(number))
 		}
 		own := b.Goodbye(0)
-		if len(own.Known) != want || len(own.Append(nil)) > MaxLen {
-			t.Errorf("with %d numbers %d are told, want %d", numbers, len(own.Known), want)
+		if b := own.Append(nil); len(own.Known) != c.want || len(b) > MaxLen || Parse(b, new(Message)) != nil {
+			t.Errorf("with %d numbers %d are told of %d, want %d; %d bytes", c.numbers, len(own.Known), c.size, c.want, len(b))
 		}
 	}
 }

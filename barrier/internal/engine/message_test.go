@@ -234,3 +234,34 @@ func FuzzParse(f *testing.F) {
 		_ = m.String()
 	})
 }
+
+// Messages that are of no step have label 0, and those that are of no barrier number 0.
+func TestMessages_OfNoStep(t *testing.T) {
+	a := newAlone(t, "star", 0, 3)
+	a.arrives(7)
+	out := a.RequestStatus(7, nil)
+	out = a.RepeatStatus(7, out)
+	out = a.Leave(out)
+	a.Accuse(a.now, 2, Silent)
+	out = a.Advance(a.now, out)
+	other := a.from(1, Nack, 1, 0)
+	other.Number, other.Label = 7, 5
+	other.Algorithm++
+	out = a.Handle(a.now, 1, &other, out)
+	kinds := map[Kind]bool{}
+	for i := range out {
+		m := &out[i].Message
+		number := uint8(7)
+		if kinds[m.Kind] = true; m.Kind == Bye || m.Kind == Report {
+			number = 0
+		}
+		if m.Label != 0 || m.Number != number {
+			t.Errorf("%v: label %d of number %d, want 0 of %d", m, m.Label, m.Number, number)
+		}
+	}
+	for _, k := range []Kind{StatusRequest, Bye, Report, Fail} {
+		if !kinds[k] {
+			t.Errorf("%q has no message of kind %d", sends(out), k)
+		}
+	}
+}
