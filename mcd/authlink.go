@@ -183,9 +183,7 @@ func (l *authLink) receiveContact(f *transport.Frame, slot int) {
 // deliver delivers a frame that was kept until its sender had answered.
 func (l *authLink) deliver(r *auth.Frame, slot int) {
 	e := l.e
-	if wire.ParseAuth(r.Bytes, &e.header, &e.authHeader) != wire.OK {
-		return // it was parsed before
-	}
+	wire.ParseAuth(r.Bytes, &e.header, &e.authHeader) // it is well formed: it was parsed before
 	f := transport.Frame{Dst: r.Dst, Src: r.Src, EtherType: e.cfg.EtherType, OptionalTag: r.Received, Payload: r.Bytes}
 	e.header.Payload = r.Payload
 	if e.header.Kind >= wire.Probe {

@@ -289,3 +289,35 @@ func TestLockPoll_EndsWithTheLastLink(t *testing.T) {
 		e.unlockPoll()
 	})
 }
+
+// While one goroutine polls, Progress of another does not wait for it, and says that nothing came.
+func TestProgress_WhileAnotherPolls(t *testing.T) {
+	e, _, links, _ := openScripts(t, 1)
+	polls := 0
+	links[0].poll = func() {
+		if polls++; polls == 1 && e.Progress() {
+			t.Error("something came")
+		}
+	}
+	if e.Progress() || polls != 1 {
+		t.Errorf("%d polls, want 1", polls)
+	}
+}
+
+// A probe of an endpoint that is closed is not sent, and says why.
+func TestTryProbe_AfterClose(t *testing.T) {
+	e, p, links, _ := openScripts(t, 1)
+	links[0].send = func(frames []transport.Frame) (int, error) {
+		t.Errorf("%d frames were sent", len(frames))
+		return 0, nil
+	}
+	if p.ID() != 1 {
+		t.Errorf("port %d, want 1", p.ID())
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.TryProbe(Path{Node: 1}, ProbeOptions{}); !errors.Is(err, ErrClosed) {
+		t.Errorf("%v, want ErrClosed", err)
+	}
+}
