@@ -58,6 +58,9 @@ func TestProbe_LooksOnceAMessage(t *testing.T) {
 		if err := <-sent; err != nil {
 			t.Error(err)
 		}
+		if len(w.probes) > 0 {
+			t.Error("it is still looked for, and its sender given more credit")
+		}
 		closeTwo(t, w, other)
 	})
 }
@@ -124,4 +127,22 @@ func TestSpare_Bounded(t *testing.T) {
 	if r := w.request(); r.memory != nil || len(w.spare.requests) != maxSpare-1 {
 		t.Errorf("a request with %d bytes; %d are left", len(r.memory), len(w.spare.requests))
 	}
+}
+
+// A blocking send and receive give their requests back.
+func TestSpare_UsedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := openTwo(t, Config{})
+		buf := make([]byte, 1)
+		for range 10 {
+			err := Send(t.Context(), w.Comm(), buf, 1, 0)
+			if _, err2 := Recv(t.Context(), other.Comm(), buf, 0, 0); err != nil || err2 != nil {
+				t.Fatal(err, err2)
+			}
+		}
+		if sends, receives := len(w.spare.requests), len(other.spare.requests); sends != 1 || receives != 1 {
+			t.Errorf("%d and %d requests are kept, want one that is used again", sends, receives)
+		}
+		closeTwo(t, w, other)
+	})
 }

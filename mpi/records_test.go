@@ -1,0 +1,81 @@
+package mpi
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
+	"github.com/rawlane/rawlane/mpi/internal/matching"
+	"github.com/rawlane/rawlane/mpi/internal/wire"
+)
+
+// Records that make no sense are counted, by cause, and change nothing.
+func TestReceive_WhatMakesNoSense(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps := mcdtest.Open(t, 3, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+		var worlds []*World
+		for k, nodes := range [][]mcd.NodeID{{0, 1}, {0, 1}, {0, 2}} { // the third is none of the first one's
+			w, err := Open(eps[k], Config{Nodes: nodes})
+			if err != nil {
+				t.Fatal(err)
+			}
+			worlds = append(worlds, w)
+		}
+		eager := wire.Append(nil, &matching.Record{Kind: matching.Eager})
+		for _, c := range []struct {
+			name   string
+			from   int
+			record []byte
+			want   Counters
+		}{
+			{"no kind", 1, make([]byte, 12), Counters{Version: 1}},
+			{"another version", 1, append([]byte{0x21}, eager[1:]...), Counters{Version: 2}},
+			{"no record", 1, eager[:5], Counters{Version: 2, Malformed: 1}},
+			{"Matched of no send", 1, wire.Append(nil, &matching.Record{Kind: matching.Matched, ID: 9}), Counters{Version: 2, Malformed: 2}},
+			{"of a node that is no process", 2, eager, Counters{Version: 2, Malformed: 3}},
+		} {
+			if err := worlds[c.from].all[0].To.Push(t.Context(), c.record); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			got := worlds[0].Counters()
+			if got.Frames = c.want.Frames; got != c.want {
+				t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+			}
+		}
+		if s, found, err := worlds[0].Comm().Iprobe(AnySource, AnyTag); found || err != nil {
+			t.Errorf("a message is found: %+v, %v", s, err)
+		}
+		var errs []error
+		for _, w := range worlds {
+			errs = append(errs, w.Close())
+		}
+		if err := errors.Join(errs...); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What goes to a process whose node the endpoint does not know any more fails, and names it.
+func TestCarryOut_ToAnUnknownNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+		w, err := Open(eps[0], Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := eps[0].SetNodes(eps[0].Nodes()[:1]); err != nil {
+			t.Fatal(err)
+		}
+		var down *ProcessError
+		_, err = Recv(t.Context(), w.Comm(), make([]byte, 100_000), 1, 0) // it is offered
+		if !errors.As(err, &down) || down.Rank != 1 || !errors.Is(err, mcd.ErrUnknownNode) {
+			t.Errorf("%v, want that rank 1 is not known", err)
+		}
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
