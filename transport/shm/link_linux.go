@@ -88,7 +88,7 @@ func open(name string, cfg Config) (_ *Link, err error) {
 	if err := cfg.validate(name); err != nil {
 		return nil, err
 	}
-	l := &Link{name: name, mac: cfg.MAC, mtu: cfg.MTU, data: cfg.RingBytes, bellFD: -1}
+	l := &Link{name: name, mac: cfg.MAC, mtu: cfg.MTU, data: cfg.RingBytes}
 	l.stations.Store(&table{byMAC: map[transport.MAC]*station{}})
 	l.open, l.cancel = context.WithCancel(context.Background())
 	defer func() {

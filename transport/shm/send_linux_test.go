@@ -69,6 +69,40 @@ func TestSend_NobodyReads(t *testing.T) {
 	}
 }
 
+// A receiver that gives memory back ends the sender's Wait if the sender was refused, and else not.
+func TestPoll_TellsOfRoom(t *testing.T) {
+	dir := Folder(t)
+	a, b := opened(t, dir, 1), opened(t, dir, 2)
+	eventually(t, "they do not meet", func() bool { return len(a.Stations()) == 1 && len(b.Stations()) == 1 })
+	f := []transport.Frame{{Dst: b.MAC(), Payload: make([]byte, 64)}}
+	in := make([]transport.Frame, 16)
+	for _, refused := range []bool{false, true, false} {
+		var sent, n int
+		var err error
+		for err == nil && (refused || sent == 0) {
+			n, err = a.Send(f)
+			sent += n
+		}
+		if errors.Is(err, transport.ErrBusy) != refused {
+			t.Fatalf("%d frames were sent: %v", sent, err)
+		}
+		if n, err := a.Poll(in); n != 0 || err != nil || a.pending() {
+			t.Fatalf("%d frames for the sender, %v, and its Wait would end: %v", n, err, a.pending())
+		}
+		for came := 0; came < sent; came += n {
+			if n, err = b.Poll(in); n == 0 || err != nil {
+				t.Fatalf("%d of %d frames came: %v", came, sent, err)
+			}
+		}
+		if n, err := b.Poll(in); n != 0 || err != nil { // gives the last ones back
+			t.Fatal(n, err)
+		}
+		if a.pending() != refused {
+			t.Errorf("refused: %v, and the sender's Wait would end: %v", refused, a.pending())
+		}
+	}
+}
+
 // Of a long train of frames the receiver sees each 16 KiB, while more is written.
 func TestSend_ShowsSomeEarly(t *testing.T) {
 	dir := Folder(t)
