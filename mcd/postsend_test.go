@@ -188,7 +188,7 @@ func TestTrySendInPlace_Batch(t *testing.T) {
 	}
 	for _, n := range []int{1, sendBatch - 1, sendBatch, sendBatch + 1, sendBatch + 5} {
 		sent = 0
-		if got, err := p.TrySendInPlace(0, to, bs[:n]...); err != nil || got != min(n, sendBatch) || sent != got {
+		if got, err := p.TrySendInPlace(0, to, bs[:n]...); err != nil || got != min(n, 64) || sent != got {
 			t.Errorf("%d messages: %d taken, %d sent, %v", n, got, sent, err)
 		}
 	}

@@ -159,11 +159,11 @@ func (s *socket) port() (port uint16, err error) {
 // joinGroup has the socket belong to an interface alone, and send to a group and hear it there:
 // what other programs of this host send, too.
 func (s *socket) joinGroup(ifname string, group netip.Addr) error {
-	ifi, err := net.InterfaceByName(ifname)
-	if err != nil {
+	if err := unix.BindToDevice(s.fd, ifname); err != nil {
 		return err
 	}
-	if err := unix.BindToDevice(s.fd, ifname); err != nil {
+	ifi, err := net.InterfaceByName(ifname) // not "", which binds to none
+	if err != nil {
 		return err
 	}
 	if s.family == unix.AF_INET {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -51,6 +52,16 @@ func TestSetBuffer_OfAnOrdinaryUser(t *testing.T) {
 	a.socket.setBuffer(unix.SO_RCVBUF, refused, 50_000)
 	if size, err := unix.GetsockoptInt(a.socket.fd, unix.SOL_SOCKET, unix.SO_RCVBUF); size != 100_000 || err != nil {
 		t.Errorf("%d bytes, want 100,000 (%v)", size, err)
+	}
+}
+
+// A link of a group that is on no interface, or on one that there is not, is not opened, and says why.
+func TestOpen_GroupOnNoInterface(t *testing.T) {
+	for name, want := range map[string]string{"no-such": "no such device", "": "invalid network interface name"} {
+		_, err := Open("127.0.0.1:0", Config{MAC: numbered(1), Group: netip.MustParseAddr("239.1.1.1"), Interface: name})
+		if err == nil || !strings.Contains(err.Error(), "join 239.1.1.1") || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("interface %q: %v, want %q", name, err, want)
+		}
 	}
 }
 
