@@ -115,6 +115,7 @@ func (l *Link) Authentic(f *transport.Frame) {
 	for i := range l.moved {
 		if m := &l.moved[i]; len(f.Payload) > 0 && m.payload == unsafe.SliceData(f.Payload) {
 			l.stations.move(&station{mac: f.Src, at: m.from, address: l.socket.address(m.from)})
+			l.lastHeard = nil // it may be the one that has moved
 			return
 		}
 	}

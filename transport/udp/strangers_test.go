@@ -87,3 +87,33 @@ func TestMoves_AreBounded(t *testing.T) {
 		t.Errorf("a frame of the Poll before the last moved a station to %v", at)
 	}
 }
+
+// A station that has moved is where its last authentic frame came from, also if that is where it was
+// before, and it has sent one frame from elsewhere.
+func TestMoves_ThereAndBack(t *testing.T) {
+	l, err := Open("127.0.0.1:0", Config{MAC: numbered(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	l.Authenticates()
+	home, elsewhere := netip.MustParseAddrPort("127.0.0.1:9"), netip.MustParseAddrPort("127.0.0.1:10")
+	if err := l.AddStation(Station{Addr: home.String(), MAC: numbered(2)}); err != nil {
+		t.Fatal(err)
+	}
+	for i, at := range []netip.AddrPort{home, home, elsewhere, home, elsewhere, elsewhere, home} {
+		if n, err := l.Poll(nil); n != 0 || err != nil { // the next one
+			t.Fatal(n, err)
+		}
+		f := plainFrame(l.MAC())
+		f.Src = numbered(2)
+		var got transport.Frame
+		if !l.accept(f.AppendTo(nil), at, &got) {
+			t.Fatalf("frame %d is not handed out", i)
+		}
+		l.Authentic(&got)
+		if is := l.stations.find(numbered(2)).at; is != at {
+			t.Errorf("frame %d came from %v, and the station is at %v", i, at, is)
+		}
+	}
+}
