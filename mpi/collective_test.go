@@ -290,6 +290,7 @@ func TestCollectives_Misuse(t *testing.T) {
 			"scatterv":       mpi.Scatterv(ctx, c, [][]int{one, one}, one, 0),
 			"allgather":      mpi.Allgather(ctx, c, one, two),
 			"allgatherv":     mpi.Allgatherv(ctx, c, one, [][]int{one, one}),
+			"its own part":   mpi.Allgatherv(ctx, c, one, [][]int{two}),
 			"alltoall":       mpi.Alltoall(ctx, c, one, two),
 			"alltoallv":      mpi.Alltoallv(ctx, c, [][]int{one}, [][]int{one, one}),
 			"alltoallv, too": mpi.Alltoallv(ctx, c, [][]int{one, one}, [][]int{one}),

@@ -1,12 +1,15 @@
 package mpi
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
+	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/mpi/internal/matching"
 	"github.com/rawlane/rawlane/mpi/internal/wire"
 )
@@ -24,6 +27,7 @@ func TestReceive_WhatMakesNoSense(t *testing.T) {
 			worlds = append(worlds, w)
 		}
 		eager := wire.Append(nil, &matching.Record{Kind: matching.Eager})
+		matched := wire.Append(nil, &matching.Record{Kind: matching.Matched, ID: 9})
 		for _, c := range []struct {
 			name   string
 			from   int
@@ -33,7 +37,7 @@ func TestReceive_WhatMakesNoSense(t *testing.T) {
 			{"no kind", 1, make([]byte, 12), Counters{Version: 1}},
 			{"another version", 1, append([]byte{0x21}, eager[1:]...), Counters{Version: 2}},
 			{"no record", 1, eager[:5], Counters{Version: 2, Malformed: 1}},
-			{"Matched of no send", 1, wire.Append(nil, &matching.Record{Kind: matching.Matched, ID: 9}), Counters{Version: 2, Malformed: 2}},
+			{"Matched of no send", 1, matched, Counters{Version: 2, Malformed: 2}},
 			{"of a node that is no process", 2, eager, Counters{Version: 2, Malformed: 3}},
 		} {
 			if err := worlds[c.from].all[0].To.Push(t.Context(), c.record); err != nil {
@@ -41,6 +45,9 @@ func TestReceive_WhatMakesNoSense(t *testing.T) {
 			}
 			synctest.Wait()
 			got := worlds[0].Counters()
+			if got.Frames == (memfifo.Counters{}) {
+				t.Error("no frames are counted")
+			}
 			if got.Frames = c.want.Frames; got != c.want {
 				t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 			}
@@ -77,5 +84,26 @@ func TestCarryOut_ToAnUnknownNode(t *testing.T) {
 		if err := w.Close(); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// Messages that just fit a frame with their record, and that just do not, arrive, whether the record has an
+// id or none.
+func TestSend_AtAFramesEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := openTwo(t, Config{})
+		for size := w.frame - 24; size <= w.frame+1; size++ {
+			for tag, send := range []func(context.Context, *Comm, []byte, int, int) error{Send[byte], Ssend[byte]} {
+				sent := make(chan error)
+				go func() { sent <- send(t.Context(), w.Comm(), bytes.Repeat([]byte{7}, size), 1, tag) }()
+				buf := make([]byte, size+1)
+				s, err := Recv(t.Context(), other.Comm(), buf, 0, tag)
+				whole := bytes.Equal(buf, append(bytes.Repeat([]byte{7}, size), 0))
+				if err = errors.Join(err, <-sent); err != nil || s.Bytes() != size || !whole {
+					t.Fatalf("%d bytes, tag %d: %+v, %v", size, tag, s, err)
+				}
+			}
+		}
+		closeTwo(t, w, other)
 	})
 }

@@ -156,3 +156,43 @@ func TestPersistent_NotStarted(t *testing.T) {
 		must(t, mpi.WaitAll(t.Context(), &p.Request))
 	})
 }
+
+// Long messages whose send or receive had to wait come whole: for credit, until there is an offer; for
+// credit, and are asked for; and those whose receive waited to be offered.
+func TestSend_LongThatWaited(t *testing.T) {
+	bubble(t, 2, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		ctx, long := t.Context(), sequence(3, 20_000)
+		if c.Rank() == 0 {
+			var requests []*mpi.Request
+			for k := range 2000 { // more than there is credit for
+				requests = append(requests, mpi.Isend(c, []int{k}, 1, 0))
+			}
+			requests = append(requests, mpi.Isend(c, long, 1, 1), mpi.Isend(c, long, 1, 2))
+			must(t, mpi.WaitAll(ctx, requests...))
+			time.Sleep(time.Second)
+			must(t, mpi.Send(ctx, c, []int{7}, 1, 3))
+			time.Sleep(time.Second)
+			must(t, mpi.Send(ctx, c, long, 1, 3))
+			return
+		}
+		time.Sleep(time.Second)
+		buf := make([]int, len(long))
+		for _, r := range []struct{ from, tag int }{{0, 1}, {mpi.AnySource, 2}} {
+			clear(buf)
+			must(t, second(mpi.Recv(ctx, c, buf, r.from, r.tag)))
+			if !slices.Equal(buf, long) {
+				t.Errorf("tag %d: another message", r.tag)
+			}
+		}
+		first := make([]int, 1)
+		before, after := mpi.Irecv(c, first, mpi.AnySource, 3), mpi.Irecv(c, buf, 0, 3)
+		for range 2000 {
+			must(t, second(mpi.Recv(ctx, c, make([]int, 1), 0, 0)))
+		}
+		clear(buf)
+		must(t, mpi.WaitAll(ctx, before, after))
+		if first[0] != 7 || !slices.Equal(buf, long) {
+			t.Errorf("%v first, and another message", first)
+		}
+	})
+}

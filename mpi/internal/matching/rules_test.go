@@ -151,6 +151,22 @@ func TestCredit(t *testing.T) {
 	}
 }
 
+// A sender whose messages hinder what is wanted gets a quarter of its headers more, and one at least.
+func TestCredit_Beyond(t *testing.T) {
+	for headers, want := range map[int]int{1: 1, 4: 1, 7: 1, 8: 2, 40: 10} {
+		e := New(Config{Size: 3, EagerLimit: 100, EagerBytes: 400, Headers: headers, OfferFrom: 50})
+		for range headers {
+			r := eager(6, 1)
+			r.More = true
+			handle(t, e, 1, r)
+		}
+		out := e.Post(&Receive{Pattern: Pattern{1, 0, 7}}, nil)
+		if len(out) != 1 || out[0].Record.Kind != Credit || out[0].Record.Headers != want {
+			t.Errorf("of %d headers: %+v, want %d more", headers, out, want)
+		}
+	}
+}
+
 // What makes no sense changes nothing.
 func TestHandle_Malformed(t *testing.T) {
 	for name, r := range map[string]Record{

@@ -1,0 +1,25 @@
+package engine
+
+import "testing"
+
+// A unit may count as long as all take part: not once a member has said goodbye, or this one, or a member
+// is asked for, or gone.
+func TestIntact(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		do   func(a *alone)
+		want bool
+	}{
+		{"nothing has happened", func(*alone) {}, true},
+		{"it waits", func(a *alone) { a.arrives(0) }, true},
+		{"a member has left", func(a *alone) { a.hears(1, a.from(1, Bye, 0, 0)) }, false},
+		{"it leaves itself", func(a *alone) { a.Leave(nil) }, false},
+		{"a member is asked for", func(a *alone) { a.Accuse(a.now, 1, Silent) }, false},
+		{"a member is gone", func(a *alone) { a.hears(1, a.decided(1, Silent, 2)) }, false},
+	} {
+		a := newAlone(t, "star", 0, 3)
+		if c.do(a); a.Intact() != c.want {
+			t.Errorf("%s: it is intact: %t, want %t", c.name, a.Intact(), c.want)
+		}
+	}
+}
