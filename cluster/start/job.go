@@ -20,6 +20,7 @@ const (
 	EnvNode       = "RAWLANE_NODE"       // the number of its node
 	EnvNodes      = "RAWLANE_NODES"      // the number of nodes
 	EnvHostfile   = "RAWLANE_HOSTFILE"   // a file that lists the nodes
+	EnvJob        = "RAWLANE_JOB"        // the name of the job, if its processes share a network with others
 	EnvListen     = "RAWLANE_LISTEN"     // where its udp link listens, if it has no interfaces
 	EnvSeeds      = "RAWLANE_SEEDS"      // likewise, where others do
 	EnvInterfaces = "RAWLANE_INTERFACES" // its network interfaces, separated by commas
@@ -58,7 +59,7 @@ var ErrEnvironment = errors.New("environment")
 func findJob(ctx context.Context, env func(string) string) (j Job, err error) {
 	switch {
 	case env(EnvNode) != "":
-		return numbers(Job{Launcher: RawlaneRun}, env, EnvNode, EnvNodes)
+		return numbers(Job{Launcher: RawlaneRun, Name: env(EnvJob)}, env, EnvNode, EnvNodes)
 	case env("PMI_FD") != "" || env("PMI_PORT") != "" && env("PMI_ID") != "":
 		c, err := pmi.Open(ctx, env)
 		if err != nil {

@@ -71,4 +71,5 @@ var verbs = []func() *cobra.Command{
 	testbed.NewSwitchCommand,
 	testbed.NewTestbedCommand,
 	testbed.NewRunCommand,
+	testbed.NewAgentCommand,
 }

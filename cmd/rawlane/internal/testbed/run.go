@@ -45,13 +45,22 @@ RAWLANE_SEGMENT names the segment in which their links meet, RAWLANE_SHM_DIR its
 RAWLANE_HOSTFILE is empty. With --segment NAME programs in namespaces are told of a segment as well:
 what they send each other then goes through memory, and by their interfaces what is for others.
 
+With --hosts FILE the programs run on other machines: -n of them, or as many as there are slots, in the
+order of the file. The program and this command are copied there, into a folder that is removed
+afterwards, and the key file with them. Programs that are all on one host meet in shared memory; one
+to a host, by --interface; else by UDP, and within a host in shared memory.
+
 If one fails, the others are ended, unless --keep-going lets them find out themselves. Its exit
 status is the command's: 128 and the signal's number if a signal ended it.
 
   rawlane run -n 4 ./program --its-own-flag
-  go build -o hello ./examples/hello && rawlane run -n 2 ./hello`,
+  go build -o hello ./examples/hello && rawlane run -n 2 ./hello
+  rawlane run --hosts machines.txt --interface eth1 ./hello`,
 		Args: cli.Arguments(1, math.MaxInt, "which program?"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := r.checkHosts(cmd); err != nil {
+				return err
+			}
 			if err := validBed(&r.cfg, "-n"); err != nil {
 				return err
 			}
@@ -72,6 +81,12 @@ status is the command's: 128 and the signal's number if a signal ended it.
 	cmd.Flags().StringVar(&r.segment, "segment", "",
 		"name of a segment in which the programs' links meet, and reach each other through shared memory")
 	cmd.Flags().Lookup("segment").DefValue = "run with --link shm, else none"
+	cmd.Flags().StringVar(&r.hosts, "hosts", "",
+		"file of hosts on which the programs run, by ssh: lines of NAME, NAME:SLOTS or NAME slots=SLOTS")
+	cmd.Flags().StringVar(&r.shell, "remote-shell", sshCommand,
+		"what runs a command there, given NAME and COMMAND")
+	cmd.Flags().StringVar(&r.iface, "interface", "", "network interface of the programs on hosts")
+	cmd.Flags().Lookup("interface").DefValue = "the only one that is up there"
 	cmd.Flags().BoolVar(&r.keepGoing, "keep-going", false, "if a program fails, let the others go on")
 	cmd.Flags().BoolVar(&r.stdin, "stdin", false, "give the standard input to node 0's program")
 	return cmd
@@ -83,21 +98,23 @@ type runVerb struct {
 	keyFile, link    string
 	segment          string
 	keepGoing, stdin bool
+
+	hosts, shell, iface string // on other hosts: their list, how to reach them, the network interface there
 }
 
 func (r *runVerb) run(cmd *cobra.Command, args []string) error {
-	cfg := r.cfg
 	if err := findProgram(args[0]); err != nil {
 		return err
 	}
 	if err := launch.CheckKeyFile(r.keyFile); err != nil {
 		return err
 	}
-	at, err := r.place(cmd)
+	at, err := r.place(cmd, args[0])
 	if err != nil {
 		return err
 	}
 	defer at.close()
+	nodes := cmp.Or(at.nodes, r.cfg.Nodes)
 	hostfile, err := writeHostfile(at)
 	if err != nil {
 		return err
@@ -107,12 +124,18 @@ func (r *runVerb) run(cmd *cobra.Command, args []string) error {
 	ctx, stop := context.WithCancelCause(cmd.Context())
 	defer stop(nil)
 	printer := &printer{failed: stop}
-	programs := make([]*exec.Cmd, cfg.Nodes)
+	programs := make([]*exec.Cmd, nodes)
 	for k := range programs {
-		c := exec.Command(args[0], args[1:]...)
-		c.Env = append(launch.ShareOfCores(cfg.Nodes), start.EnvNode+"="+strconv.Itoa(k),
-			start.EnvNodes+"="+strconv.Itoa(cfg.Nodes), start.EnvHostfile+"="+hostfile, launch.EnvKeyFile+"="+r.keyFile)
-		c.Env = append(c.Env, at.env(k)...)
+		env := []string{start.EnvNode + "=" + strconv.Itoa(k), start.EnvNodes + "=" + strconv.Itoa(nodes)}
+		env = append(env, at.env(k)...)
+		var c *exec.Cmd
+		if at.remote != nil {
+			c = at.remote(k, args, env)
+		} else {
+			c = exec.Command(args[0], args[1:]...)
+			c.Env = append(launch.ShareOfCores(nodes), start.EnvHostfile+"="+hostfile, launch.EnvKeyFile+"="+r.keyFile)
+			c.Env = append(c.Env, env...)
+		}
 		out := &lineWriter{prefix: fmt.Sprintf("[%d] ", k), out: cmd.OutOrStdout(), printer: printer}
 		errs := &lineWriter{prefix: out.prefix, out: cmd.ErrOrStderr(), printer: printer}
 		defer out.flush()
@@ -146,11 +169,17 @@ type place struct {
 	hosts []string                // lines of the host file
 	env   func(node int) []string // what tells a program of its links
 	close func()
+
+	nodes  int                                              // how many, if the place says so
+	remote func(node int, args, env []string) (c *exec.Cmd) // nil: the programs run on this host
 }
 
 // place finds a place for the nodes: namespaces, or, where there are none and no other link than
 // udp was asked for, addresses of this host. Shared memory needs none of them.
-func (r *runVerb) place(cmd *cobra.Command) (*place, error) {
+func (r *runVerb) place(cmd *cobra.Command, program string) (*place, error) {
+	if r.hosts != "" {
+		return r.onHosts(cmd, program)
+	}
 	if r.link == launch.OverSHM {
 		return r.besides()
 	}

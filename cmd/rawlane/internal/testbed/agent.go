@@ -1,0 +1,89 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
+	"github.com/rawlane/rawlane/internal/procgroup"
+	"github.com/rawlane/rawlane/internal/testbed"
+)
+
+// agentGrace is how long a program may take to end after SIGTERM, where nobody listens to it any
+// more.
+const agentGrace = 5 * time.Second
+
+// NewAgentCommand returns the verb that "run --hosts" runs on each host.
+func NewAgentCommand() *cobra.Command {
+	var env []string
+	var share int
+	var folder string
+	cmd := &cobra.Command{
+		Use:    "agent [flags] PROGRAM [ARGUMENT...]",
+		Short:  "Run a program until it ends, or nobody reads its output any more",
+		Hidden: true,
+		Args:   cli.Arguments(1, 1<<16, "which program?"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p := exec.Command(args[0], args[1:]...)
+			p.Env = append(launch.ShareOfCores(max(share, 1)), env...)
+			p.Stdin, p.Stdout, p.Stderr = os.Stdin, os.Stdout, os.Stderr // the program's own: nothing is copied
+			return runUntilHangup(cmd.Context(), p, folder)
+		},
+	}
+	cmd.Flags().SetInterspersed(false)
+	cmd.Flags().StringArrayVarP(&env, "env", "e", nil, "NAME=VALUE of its environment")
+	cmd.Flags().StringVar(&folder, "folder", "", "what to remove if nobody reads any more")
+	cmd.Flags().IntVar(&share, "share", 1, "how many programs share the cores of this host")
+	return cmd
+}
+
+var errHangup = errors.New("nobody reads the output any more")
+
+// runUntilHangup runs a program in a process group of its own. A launcher that dies, or a
+// connection to it that breaks, shows in the output, which nobody reads any more: the program's
+// group is ended then, as when the context ends, and the folder removed, as nobody else does it.
+func runUntilHangup(ctx context.Context, p *exec.Cmd, folder string) error {
+	runtime.LockOSThread() // the program ends with this thread, and so with this process
+	defer runtime.UnlockOSThread()
+	procgroup.Own(p)
+	procgroup.DieWithThread(p)
+	if err := p.Start(); err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() { // until nobody reads; the process ends with it
+		waitHangup(os.Stdout)
+		cancel(errHangup)
+	}()
+	go func() { // until the program has ended
+		select {
+		case <-ended:
+			return
+		case <-ctx.Done():
+		}
+		procgroup.End(p, false)
+		select {
+		case <-ended:
+		case <-time.After(agentGrace):
+			procgroup.End(p, true)
+		}
+	}()
+	err := p.Wait()
+	close(ended)
+	if errors.Is(context.Cause(ctx), errHangup) && folder != "" {
+		_ = os.RemoveAll(folder) // what another node's agent still uses it removes itself
+	}
+	if err != nil {
+		return &cli.StatusError{Status: testbed.ExitStatus(err), How: err.Error()}
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package testbed
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// slots is a host, and how many programs it is for.
+type slots struct {
+	host  string // as the remote shell takes it: a name, an alias, user@name
+	count int
+}
+
+// parseHosts reads a list of hosts, as mpirun has it: a line for each, with how many programs it is
+// for. Lines of one host add up.
+//
+//	node1            one
+//	node2:4          as MPICH has it
+//	node3 slots=4    as Open MPI has it
+func parseHosts(name string, r io.Reader) (all []slots, err error) {
+	lines := bufio.NewScanner(r)
+	for number := 1; lines.Scan(); number++ {
+		text, _, _ := strings.Cut(lines.Text(), "#")
+		words := strings.Fields(text)
+		if len(words) == 0 {
+			continue
+		}
+		s := slots{host: words[0], count: 1}
+		count := ""
+		if host, after, ok := strings.Cut(words[0], ":"); ok && !strings.Contains(after, ":") { // else an IPv6 address
+			s.host, count = host, after
+		} else if len(words) == 2 {
+			count, _ = strings.CutPrefix(words[1], "slots=")
+			words = words[:1]
+		}
+		if count != "" {
+			s.count, err = strconv.Atoi(count)
+		}
+		if err != nil || s.count < 1 || len(words) > 1 || s.host == "" || s.host[0] == '-' {
+			return nil, fmt.Errorf("%s:%d: %q (want NAME, NAME:SLOTS or NAME slots=SLOTS)",
+				name, number, strings.TrimSpace(text))
+		}
+		if k := indexHost(all, s.host); k >= 0 {
+			all[k].count += s.count
+		} else {
+			all = append(all, s)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s: no hosts (want lines of NAME, NAME:SLOTS or NAME slots=SLOTS)", name)
+	}
+	return all, nil
+}
+
+func indexHost(all []slots, host string) int {
+	for k := range all {
+		if all[k].host == host {
+			return k
+		}
+	}
+	return -1
+}
+
+// spread gives n programs to hosts, as many to each as it has slots, in the order of the list.
+func spread(all []slots, n int) (hosts []string) {
+	for _, s := range all {
+		for range s.count {
+			if len(hosts) < n {
+				hosts = append(hosts, s.host)
+			}
+		}
+	}
+	return hosts
+}

@@ -1,0 +1,284 @@
+package testbed
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rawlane/rawlane/cluster/start"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
+	"github.com/rawlane/rawlane/transport/udp"
+)
+
+// sshCommand is how other hosts are reached: it asks nothing, as nobody could answer for many.
+const sshCommand = "ssh -o BatchMode=yes"
+
+// maxShells is how many hosts are prepared at a time.
+const maxShells = 64
+
+// checkHosts checks the flags of programs on other hosts.
+func (r *runVerb) checkHosts(cmd *cobra.Command) error {
+	for _, name := range []string{"remote-shell", "interface"} {
+		if r.hosts == "" && cmd.Flags().Changed(name) {
+			return cli.Misuse("--%s: for programs on other hosts (want --hosts FILE)", name)
+		}
+	}
+	for _, name := range []string{"nics", "mtu", "segment"} {
+		if r.hosts != "" && cmd.Flags().Changed(name) {
+			return cli.Misuse("--%s: for programs on this host (not with --hosts)", name)
+		}
+	}
+	if strings.TrimSpace(r.shell) == "" {
+		return cli.Misuse("--remote-shell: empty (want a command, such as %q)", sshCommand)
+	}
+	return nil
+}
+
+// remote is a run on other hosts.
+type remote struct {
+	shell   []string
+	program string            // its file here
+	hosts   []string          // of each node
+	share   map[string]int    // how many nodes a host has
+	folders map[string]string // on each host: what was copied there
+	addrs   []string          // of nodes that meet by UDP, each with its port; nil: they do not
+	job     string
+	verb    *runVerb
+}
+
+// onHosts prepares the hosts, and returns the place that they are.
+func (r *runVerb) onHosts(cmd *cobra.Command, program string) (at *place, err error) {
+	f, err := os.Open(r.hosts)
+	if err != nil {
+		return nil, err
+	}
+	list, err := parseHosts(r.hosts, f)
+	_ = f.Close() // read only
+	if err != nil {
+		return nil, err
+	}
+	total := 0
+	for _, s := range list {
+		total += s.count
+	}
+	n := total
+	if cmd.Flags().Changed("nodes") {
+		n = r.cfg.Nodes
+	}
+	if n > total {
+		return nil, cli.Misuse("-n %d: %s has %d slots (want at most as many)", n, r.hosts, total)
+	}
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return nil, err
+	}
+	job := &remote{
+		shell: strings.Fields(r.shell), program: path, hosts: spread(list, n), share: map[string]int{},
+		folders: map[string]string{}, job: rand.Text(), verb: r,
+	}
+	for _, h := range job.hosts {
+		job.share[h]++
+	}
+	if err := job.findAddrs(cmd.Context()); err != nil {
+		return nil, err
+	}
+	if err := job.prepare(cmd.Context()); err != nil {
+		job.tidyUp()
+		return nil, err
+	}
+	return &place{start: launch.StartHere, env: job.env, close: job.tidyUp, nodes: n, remote: job.command}, nil
+}
+
+// findAddrs finds where nodes listen for UDP, if they need to: some share a host, and others do not.
+func (r *remote) findAddrs(ctx context.Context) error {
+	link := r.verb.link
+	shared := len(r.share) < len(r.hosts)
+	switch {
+	case link == "shm" && len(r.share) > 1:
+		return cli.Misuse("--link shm: the programs are on %d hosts", len(r.share))
+	case link == "udp" || link == "" && shared && len(r.share) > 1:
+	case shared && link != "" && link != "shm":
+		return cli.Misuse("--link %s: several programs share a host, and so the address of its network interface"+
+			" (want one to a host, or --link udp)", link)
+	default:
+		return nil
+	}
+	next := map[string]int{}
+	for _, host := range r.hosts {
+		ip, err := r.lookup(ctx, host)
+		if err != nil {
+			return err
+		}
+		r.addrs = append(r.addrs, net.JoinHostPort(ip, strconv.Itoa(udp.DefaultPort+next[host])))
+		next[host]++
+	}
+	return nil
+}
+
+// lookup returns a host's IP address: ssh knows aliases.
+func (r *remote) lookup(ctx context.Context, host string) (string, error) {
+	name := host[strings.LastIndexByte(host, '@')+1:]
+	if r.shell[0] == "ssh" {
+		out, err := exec.CommandContext(ctx, "ssh", append(append([]string{}, r.shell[1:]...), "-G", host)...).Output()
+		if err != nil {
+			return "", fmt.Errorf("ssh -G %s: %w", host, err)
+		}
+		for line := range strings.Lines(string(out)) {
+			if is, ok := strings.CutPrefix(line, "hostname "); ok {
+				name = strings.TrimSpace(is)
+			}
+		}
+	}
+	ips, err := net.DefaultResolver.LookupIPAddr(ctx, name)
+	if err != nil {
+		return "", fmt.Errorf("host %s: %w", host, err)
+	}
+	for _, ip := range ips {
+		if ip.IP.To4() != nil {
+			return ip.String(), nil
+		}
+	}
+	return ips[0].String(), nil
+}
+
+// prepare copies to each host what runs there.
+func (r *remote) prepare(ctx context.Context) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	err = errors.Join(addFile(w, "rawlane", self, 0o700), addFile(w, r.name(), r.program, 0o700))
+	if r.verb.keyFile != "" {
+		err = errors.Join(err, addFile(w, "key", r.verb.keyFile, 0o600))
+	}
+	if err := errors.Join(err, w.Close()); err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	var errs error
+	room := make(chan struct{}, maxShells)
+	for host := range r.share {
+		all.Go(func() {
+			room <- struct{}{}
+			defer func() { <-room }()
+			const unpack = `umask 077 && d=$(mktemp -d "${TMPDIR:-/tmp}/rawlane-XXXXXXXX") &&
+				tar xf - -C "$d" && echo "$d"`
+			c := r.on(ctx, host, unpack)
+			c.Stdin = bytes.NewReader(archive.Bytes())
+			var says bytes.Buffer
+			c.Stderr = &says
+			out, err := c.Output()
+			mu.Lock()
+			defer mu.Unlock()
+			if folder := strings.TrimSpace(string(out)); err == nil && strings.HasPrefix(folder, "/") {
+				r.folders[host] = folder
+			} else {
+				errs = errors.Join(errs, fmt.Errorf("host %s: %w: %s", host, cmp.Or(err, errNoFolder),
+					strings.TrimSpace(says.String())))
+			}
+		})
+	}
+	all.Wait()
+	return errs
+}
+
+// name is the program's in the folder: its messages begin with the last part.
+func (r *remote) name() string { return "program/" + filepath.Base(r.program) }
+
+var errNoFolder = errors.New("no folder was made")
+
+// addFile adds a file of this host to an archive.
+func addFile(w *tar.Writer, name, path string, mode int64) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if err := w.WriteHeader(&tar.Header{Name: name, Mode: mode, Size: info.Size()}); err != nil {
+		return err
+	}
+	_, err = io.Copy(w, f)
+	return err
+}
+
+// tidyUp removes what was copied, as far as the hosts can be reached.
+func (r *remote) tidyUp() {
+	ctx, cancel := context.WithTimeout(context.Background(), launch.AskTimeout)
+	defer cancel()
+	var all sync.WaitGroup
+	for host, folder := range r.folders {
+		all.Go(func() { _ = r.on(ctx, host, "rm -rf "+quote(folder)).Run() })
+	}
+	all.Wait()
+}
+
+// on is a command of a host's shell.
+func (r *remote) on(ctx context.Context, host, command string) *exec.Cmd {
+	args := append(append([]string{}, r.shell[1:]...), host, command)
+	return exec.CommandContext(ctx, r.shell[0], args...)
+}
+
+// command runs a node's program on its host, until it ends or the connection does.
+func (r *remote) command(node int, args, env []string) *exec.Cmd {
+	host := r.hosts[node]
+	folder := r.folders[host]
+	words := []string{folder + "/rawlane", "agent", "--folder", folder, "--share", strconv.Itoa(r.share[host])}
+	for _, e := range env {
+		words = append(words, "-e", e)
+	}
+	words = append(append(words, "--", folder+"/"+r.name()), args[1:]...)
+	for k, w := range words {
+		words[k] = quote(w)
+	}
+	here := "" // the folder of this name, where there is one, as on a shared disk
+	if folder, err := os.Getwd(); err == nil {
+		here = "cd " + quote(folder) + " 2>/dev/null; "
+	}
+	return r.on(context.Background(), host, here+"exec "+strings.Join(words, " ")) // RunAll ends it
+}
+
+// env tells a node's program of its links.
+func (r *remote) env(node int) []string {
+	host := r.hosts[node]
+	env := []string{start.EnvJob + "=" + r.job, start.EnvInterfaces + "=" + r.verb.iface}
+	if r.verb.keyFile != "" {
+		env = append(env, start.EnvKeyFile+"="+r.folders[host]+"/key")
+	}
+	link := r.verb.link
+	switch {
+	case r.addrs != nil:
+		link = "udp"
+		env = append(env, start.EnvListen+"="+r.addrs[node], start.EnvSeeds+"="+strings.Join(r.addrs, ","))
+	case link == "" && len(r.share) == 1:
+		link = launch.OverSHM
+	}
+	if r.share[host] > 1 {
+		env = append(env, start.EnvSegment+"=job-"+r.job)
+	}
+	return append(env, start.EnvLink+"="+link)
+}
+
+// quote makes a word of a POSIX shell.
+func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
