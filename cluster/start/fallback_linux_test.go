@@ -25,6 +25,14 @@ func TestMain(m *testing.M) {
 		os.Exit(testbed.Main(m))
 	case "exchange":
 		Main(Config{Limit: time.Minute}, exchange)
+	case "fail":
+		Main(Config{Limit: time.Hour}, func(ctx context.Context, n *Node) error {
+			if n.Node() == 1 {
+				return errors.New("node 1 fails")
+			}
+			<-ctx.Done()
+			return nil
+		})
 	default:
 		Main(Config{Nodes: 2, Exact: true, Limit: time.Minute}, greet)
 	}

@@ -1,6 +1,7 @@
 package start
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,19 +9,20 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/cluster/start/internal/pmi"
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// The environment of a program that "rawlane run" starts. A user may set the last four for other
-// launchers, too.
+// The environment of a program that "rawlane run" starts. A user may set EnvJob and the last four
+// for other launchers, too.
 const (
 	EnvNode       = "RAWLANE_NODE"       // the number of its node
 	EnvNodes      = "RAWLANE_NODES"      // the number of nodes
 	EnvHostfile   = "RAWLANE_HOSTFILE"   // a file that lists the nodes
-	EnvJob        = "RAWLANE_JOB"        // the name of the job, if its processes share a network with others
+	EnvJob        = "RAWLANE_JOB"        // the name of the job: its processes hear no others of the network
 	EnvListen     = "RAWLANE_LISTEN"     // where its udp link listens, if it has no interfaces
 	EnvSeeds      = "RAWLANE_SEEDS"      // likewise, where others do
 	EnvInterfaces = "RAWLANE_INTERFACES" // its network interfaces, separated by commas
@@ -55,23 +57,32 @@ type Job struct {
 // ErrEnvironment: a launcher's variables make no sense, or one is missing.
 var ErrEnvironment = errors.New("environment")
 
+// pmiUsed: the connection to a PMI server is for one node, and for once.
+var pmiUsed atomic.Bool
+
 // findJob reads the environment, and asks a PMI server if there is one.
 func findJob(ctx context.Context, env func(string) string) (j Job, err error) {
 	switch {
 	case env(EnvNode) != "":
 		return numbers(Job{Launcher: RawlaneRun, Name: env(EnvJob)}, env, EnvNode, EnvNodes)
+	case env("OMPI_COMM_WORLD_RANK") != "": // before PMI, within which its mpirun may run
+		j = Job{Launcher: OpenMPI, Name: cmp.Or(env(EnvJob), env("OMPI_MCA_ess_base_jobid")+env("PMIX_NAMESPACE"))}
+		j.Local, _ = strconv.Atoi(env("OMPI_COMM_WORLD_LOCAL_SIZE"))
+		return numbers(j, env, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")
 	case env("PMI_FD") != "" || env("PMI_PORT") != "" && env("PMI_ID") != "":
+		if pmiUsed.Swap(true) {
+			return j, fmt.Errorf("%w: this process has been a node of its PMI-1 job already", ErrEnvironment)
+		}
 		c, err := pmi.Open(ctx, env)
 		if err != nil {
 			return j, err
 		}
 		return Job{Launcher: PMI, Name: c.Job, Node: c.Rank, Size: c.Size, pmi: c}, nil
-	case env("OMPI_COMM_WORLD_RANK") != "":
-		j = Job{Launcher: OpenMPI, Name: env("OMPI_MCA_ess_base_jobid") + env("PMIX_NAMESPACE")}
-		j.Local, _ = strconv.Atoi(env("OMPI_COMM_WORLD_LOCAL_SIZE"))
-		return numbers(j, env, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")
 	case env("SLURM_STEP_NUM_TASKS") != "": // a batch script, which is no rank, has a SLURM_PROCID, too
-		j = Job{Launcher: Slurm, Name: env("SLURM_JOB_ID") + "." + env("SLURM_STEP_ID")}
+		j = Job{Launcher: Slurm, Name: env(EnvJob)}
+		if j.Name == "" && env("SLURM_JOB_ID") != "" {
+			j.Name = env("SLURM_JOB_ID") + "." + env("SLURM_STEP_ID")
+		}
 		j, err = numbers(j, env, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS")
 		switch env("SLURM_STEP_NUM_NODES") {
 		case "1":
@@ -81,9 +92,16 @@ func findJob(ctx context.Context, env func(string) string) (j Job, err error) {
 		}
 		return j, err
 	case env("JOB_COMPLETION_INDEX") != "":
-		host, _ := os.Hostname() // of an indexed Job: its name, and the index
-		j = Job{Launcher: Kubernetes, Name: strings.TrimSuffix(host, "-"+env("JOB_COMPLETION_INDEX")), Local: 1}
-		return numbers(j, env, "JOB_COMPLETION_INDEX", EnvNodes)
+		j = Job{Launcher: Kubernetes, Name: env(EnvJob), Local: 1}
+		host, _ := os.Hostname() // of a pod: the Job's name and the index, unless it has its machine's
+		if job, ok := strings.CutSuffix(host, "-"+env("JOB_COMPLETION_INDEX")); ok && j.Name == "" {
+			j.Name = job
+		}
+		if j, err = numbers(j, env, "JOB_COMPLETION_INDEX", EnvNodes); err == nil && j.Name == "" {
+			err = fmt.Errorf("%w: host name %q does not end in the pod's index, and does not tell the Job (set %s to its name)",
+				ErrEnvironment, host, EnvJob)
+		}
+		return j, err
 	}
 	return Job{}, nil
 }

@@ -22,7 +22,6 @@ func (e environ) get(name string) string { return e[name] }
 
 // The launchers' variables, as they set them.
 func TestFindJob(t *testing.T) {
-	host, _ := os.Hostname()
 	for name, c := range map[string]struct {
 		env  environ
 		want Job
@@ -36,6 +35,14 @@ func TestFindJob(t *testing.T) {
 			environ{"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_SIZE": "2", "OMPI_MCA_ess_base_jobid": "77", "SLURM_PROCID": "0"},
 			Job{Launcher: OpenMPI, Name: "77", Node: 1, Size: 4, Local: 2},
 		},
+		"Open MPI, within a step of Slurm by PMI": {
+			environ{"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2", "PMIX_NAMESPACE": "x", "PMI_FD": "77", "SLURM_STEP_NUM_TASKS": "1"},
+			Job{Launcher: OpenMPI, Name: "x", Node: 0, Size: 2},
+		},
+		"Slurm, named by the user": {
+			environ{"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3", "SLURM_JOB_ID": "9", "SLURM_STEP_ID": "0", EnvJob: "mine"},
+			Job{Launcher: Slurm, Name: "mine", Node: 3, Size: 4},
+		},
 		"Slurm, one host": {
 			environ{"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3", "SLURM_STEP_NUM_NODES": "1", "SLURM_JOB_ID": "9", "SLURM_STEP_ID": "0"},
 			Job{Launcher: Slurm, Name: "9.0", Node: 3, Size: 4, Local: 4},
@@ -48,7 +55,7 @@ func TestFindJob(t *testing.T) {
 			environ{"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "0", "SLURM_STEP_NUM_NODES": "2", "SLURM_JOB_ID": "9", "SLURM_STEP_ID": "1"},
 			Job{Launcher: Slurm, Name: "9.1", Node: 0, Size: 4},
 		},
-		"Kubernetes": {environ{"JOB_COMPLETION_INDEX": "2", EnvNodes: "3"}, Job{Launcher: Kubernetes, Name: host, Node: 2, Size: 3, Local: 1}},
+		"Kubernetes": {environ{"JOB_COMPLETION_INDEX": "2", EnvNodes: "3", EnvJob: "a"}, Job{Launcher: Kubernetes, Name: "a", Node: 2, Size: 3, Local: 1}},
 	} {
 		if j, err := findJob(t.Context(), c.env.get); err != nil || j != c.want {
 			t.Errorf("%s: %+v, %v; want %+v", name, j, err, c.want)
@@ -65,6 +72,17 @@ func TestFindJob(t *testing.T) {
 		if j, err := findJob(t.Context(), env.get); !errors.Is(err, ErrEnvironment) || !strings.Contains(err.Error(), "want a number") {
 			t.Errorf("%s: %+v, %v", name, j, err)
 		}
+	}
+}
+
+// A pod that has its machine's name does not know its Job's.
+func TestFindJob_PodWithoutAName(t *testing.T) {
+	env := environ{"JOB_COMPLETION_INDEX": "2", EnvNodes: "3"}
+	if host, _ := os.Hostname(); strings.HasSuffix(host, "-2") {
+		t.Skip("this host's name is one of a pod")
+	}
+	if j, err := findJob(t.Context(), env.get); !errors.Is(err, ErrEnvironment) || !strings.Contains(err.Error(), "set RAWLANE_JOB") {
+		t.Errorf("%+v, %v", j, err)
 	}
 }
 
@@ -86,9 +104,11 @@ func TestOpenLink_Refuses(t *testing.T) {
 		env  environ
 		want string
 	}{
-		"some share a host, and nobody tells": {Job{Launcher: OpenMPI, Size: 4, Local: 2}, environ{}, "want one process to a host"},
-		"a ring for two":                      {Job{Launcher: OpenMPI, Size: 2, Local: 2}, environ{EnvLink: "ring"}, "want one process to a host"},
-		"memory for two hosts":                {Job{Launcher: OpenMPI, Size: 4, Local: 2}, environ{EnvLink: "shm"}, "not all of the 4 processes are on this host"},
+		"some share a host, and nobody tells": {Job{Launcher: OpenMPI, Name: "x", Size: 4, Local: 2}, environ{}, "want one process to a host"},
+		"a ring for two":                      {Job{Launcher: OpenMPI, Name: "x", Size: 2, Local: 2}, environ{EnvLink: "ring"}, "want one process to a host"},
+		"memory for two hosts":                {Job{Launcher: OpenMPI, Name: "x", Size: 4, Local: 2}, environ{EnvLink: "shm"}, "not all of the 4 processes are on this host"},
+		"a job without a name":                {Job{Launcher: OpenMPI, Size: 2, Local: 2}, environ{}, "gives the job no name (set RAWLANE_JOB"},
+		"a link that is none, for two":        {Job{Launcher: OpenMPI, Name: "x", Size: 2, Local: 2}, environ{EnvLink: "token"}, "want ring, packet, xdp, udp or shm"},
 		"a link that is none":                 {Job{Launcher: RawlaneRun, Size: 2}, environ{EnvLink: "token", EnvInterfaces: "lo"}, "want ring, packet, xdp, udp or shm"},
 		"an interface that is none":           {Job{Launcher: RawlaneRun, Size: 2}, environ{EnvLink: "packet", EnvInterfaces: "nowhere0"}, "nowhere0"},
 	} {
@@ -184,6 +204,22 @@ func TestRun_OneFails(t *testing.T) {
 	})
 	if !errors.Is(err, transport.ErrBusy) || !strings.Contains(err.Error(), "node 1: ") {
 		t.Errorf("%v", err)
+	}
+}
+
+// A job of one process is a node alone, whatever networks there are.
+func TestRun_OneAlone(t *testing.T) {
+	alone(t)
+	t.Setenv("OMPI_COMM_WORLD_RANK", "0")
+	t.Setenv("OMPI_COMM_WORLD_SIZE", "1")
+	err := Run(t.Context(), Config{Nodes: 4}, func(_ context.Context, n *Node) error {
+		if n.Size() != 1 || n.Job().Launcher != OpenMPI {
+			t.Errorf("%d nodes, %+v", n.Size(), n.Job())
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 

@@ -44,6 +44,25 @@ func TestMain_UnderLaunchers(t *testing.T) {
 	}
 }
 
+// A node that fails ends the others, wherever they are: its launcher hears of it.
+func TestMain_OneFailsUnderMPICH(t *testing.T) {
+	path, err := exec.LookPath("mpirun.mpich")
+	if err != nil {
+		t.Skip("mpirun.mpich is not installed")
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "-n", "2", program)
+	cmd.Env = append(os.Environ(), envProgram+"=fail", "RAWLANE_SHM_DIR="+filepath.Join(t.TempDir(), "shm"))
+	if out, err := cmd.CombinedOutput(); err == nil || ctx.Err() != nil || !strings.Contains(string(out), "node 1 fails") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // Processes that a launcher without a store has started on several hosts find each other by their
 // interfaces: the only ones that there are.
 func TestMain_OneProcessToAHost(t *testing.T) {

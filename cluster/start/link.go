@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"log"
 	"net"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/rawlane/rawlane/mcd"
@@ -28,9 +30,15 @@ func (j *Job) openLink(ctx context.Context, env func(string) string) (transport.
 		}
 		return nearest(segment)(openWire(env))
 	}
+	if err := checkKind(kind); err != nil {
+		return nil, err
+	}
 	at, err := j.places(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if at.oneHost && j.Name == "" {
+		return nil, fmt.Errorf("%w: %s gives the job no name (set %s to one of its own)", ErrEnvironment, j.Launcher, EnvJob)
 	}
 	if segment == "" {
 		segment = fmt.Sprintf("job-%08x", j.hash())
@@ -65,6 +73,9 @@ func nearest(segment string) func(transport.Link, error) (transport.Link, error)
 	}
 }
 
+// sharedMemory: other systems have no such link.
+const sharedMemory = runtime.GOOS == "linux"
+
 // places is where a job's processes are: the same is found in all of them, as far as their launcher
 // tells.
 type places struct {
@@ -75,44 +86,33 @@ type places struct {
 // places asks the other processes where they are, if there is a way to, and counts them.
 func (j *Job) places(ctx context.Context) (places, error) {
 	if j.pmi == nil {
-		return places{oneHost: j.Local == j.Size, shared: j.Local != 1}, nil
+		return places{oneHost: sharedMemory && j.Local == j.Size, shared: j.Local != 1}, nil
 	}
-	host := fmt.Sprintf("%016x", mcd.Here().Host)
-	namespace, _ := os.Readlink("/proc/self/ns/net") // where there are none, all of a host share its interfaces
-	all, err := j.tell(ctx, "place", host+"/"+namespace)
+	here := place()
+	all, err := j.tell(ctx, "place", here)
 	if err != nil {
 		return places{}, err
 	}
-	var at places
-	seen := map[string]bool{}
-	for _, place := range all {
-		if strings.HasPrefix(place, host+"/") {
-			j.Local++
-		}
-		at.shared = at.shared || seen[place]
-		seen[place] = true
+	seen := map[string]int{}
+	for _, p := range all {
+		seen[p]++
 	}
-	at.oneHost = j.Local == j.Size
-	return at, nil
+	j.Local = seen[here]
+	return places{oneHost: sharedMemory && j.Local == j.Size, shared: len(seen) < j.Size}, nil
 }
 
-// tell gives each process what all say, in the order of their numbers.
-func (j *Job) tell(ctx context.Context, what, own string) ([]string, error) {
-	key := func(node int) string { return fmt.Sprintf("rawlane-%s-%d", what, node) }
-	if err := j.pmi.Put(key(j.Node), own); err != nil {
-		return nil, err
+// place names this host, and the network namespace: processes of one share its interfaces, and can
+// be expected to share folders, which containers on one host do not.
+func place() string {
+	here, err := os.Readlink("/proc/self/ns/net")
+	if err == nil {
+		here += fmt.Sprintf("/%016x", mcd.Here().Host)
+	} else { // there are no namespaces here
+		here, _ = os.Hostname()
 	}
-	if err := j.pmi.Fence(ctx); err != nil {
-		return nil, err
-	}
-	all := make([]string, j.Size)
-	for k := range all {
-		var err error
-		if all[k], err = j.pmi.Get(key(k)); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(here)) // never fails
+	return fmt.Sprintf("%x", h.Sum64())
 }
 
 // openPort opens a UDP link on a port of its own, and tells the others where it listens.
@@ -150,6 +150,9 @@ func openWire(env func(string) string) (transport.Link, error) {
 	if kind == "udp" && listen != "" {
 		return udp.Open(listen, udp.Config{Seeds: strings.Split(env(EnvSeeds), ",")})
 	}
+	if err := checkKind(kind); err != nil {
+		return nil, err
+	}
 	name, err := networkInterface(env)
 	if err != nil {
 		return nil, err
@@ -161,9 +164,6 @@ func openWire(env func(string) string) (transport.Link, error) {
 		return packet.Open(name, packet.Config{})
 	case "xdp":
 		return xdp.Open(name, xdp.Config{})
-	case "", "ring":
-	default:
-		return nil, fmt.Errorf("%w: %s=%s (want ring, packet, xdp, udp or shm)", ErrEnvironment, EnvLink, kind)
 	}
 	link, err := ring.Open(name, ring.Config{})
 	if kind == "" && (errors.Is(err, transport.ErrPermission) || errors.Is(err, transport.ErrNotSupported)) {
@@ -174,6 +174,14 @@ func openWire(env func(string) string) (transport.Link, error) {
 		return nil, err
 	}
 	return link, nil
+}
+
+func checkKind(kind string) error {
+	switch kind {
+	case "", "ring", "packet", "xdp", "udp", "shm":
+		return nil
+	}
+	return fmt.Errorf("%w: %s=%s (want ring, packet, xdp, udp or shm)", ErrEnvironment, EnvLink, kind)
 }
 
 // networkInterface returns the name of the interface that the environment asks for, or of the only
@@ -200,7 +208,7 @@ func networkInterface(env func(string) string) (string, error) {
 	return names[0], nil
 }
 
-// ownIP returns the address of this node's interface.
+// ownIP returns the address of this node's interface, IPv4 if it has one.
 func ownIP(env func(string) string) (string, error) {
 	name, err := networkInterface(env)
 	if err != nil {
@@ -214,10 +222,18 @@ func ownIP(env func(string) string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	other := ""
 	for _, a := range addrs {
-		if ip, is := a.(*net.IPNet); is && ip.IP.To4() != nil {
+		ip, is := a.(*net.IPNet)
+		switch {
+		case is && ip.IP.To4() != nil:
 			return ip.IP.String(), nil
+		case is && ip.IP.IsGlobalUnicast():
+			other = ip.IP.String()
 		}
 	}
-	return "", fmt.Errorf("%s has no IPv4 address", name)
+	if other == "" {
+		return "", fmt.Errorf("%s has no IP address", name)
+	}
+	return other, nil
 }

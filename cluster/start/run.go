@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/cluster"
+	"github.com/rawlane/rawlane/cluster/start/internal/pmi"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fabric"
@@ -83,6 +84,8 @@ func (n *Node) open() (x *cluster.Exchanger, err error) {
 }
 
 func (n *Node) close() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	var err error
 	if n.exchanger != nil {
 		err = n.exchanger.Close()
@@ -94,7 +97,11 @@ func (n *Node) close() error {
 // fails, or is interrupted, it says why and ends the process with status 1.
 func Main(cfg Config, f func(ctx context.Context, n *Node) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second one ends the process
 	err := Run(ctx, cfg, f)
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", filepath.Base(os.Args[0]), err)
@@ -103,13 +110,14 @@ func Main(cfg Config, f func(ctx context.Context, n *Node) error) {
 }
 
 // Run starts the node that the environment says this process is, has it meet the others, and calls
-// f. Behind f it closes the node. Where nobody has started this process as one of several, it does
-// so for Config.Nodes nodes, each in a goroutine; if one fails, the context of the others ends.
+// f. Behind f it closes the node: f ends when the others need it no more, behind a barrier. Where
+// nobody has started this process as one of several, it does so for Config.Nodes nodes, each in a
+// goroutine; if one fails, the context of the others ends.
 //
 // Errors: ErrEnvironment if the environment makes no sense; those of the links, among them
 // transport.ErrPermission; those of cluster.Join, which name the nodes that are missing; those of
 // f, joined with those of the node's close.
-func Run(ctx context.Context, cfg Config, f func(ctx context.Context, n *Node) error) error {
+func Run(ctx context.Context, cfg Config, f func(ctx context.Context, n *Node) error) (err error) {
 	if cfg.Limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, cfg.Limit)
@@ -122,6 +130,7 @@ func Run(ctx context.Context, cfg Config, f func(ctx context.Context, n *Node) e
 	if err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
+	defer func() { err = errors.Join(err, job.close(err == nil)) }()
 	if cfg.Exact && job.Launcher != Nobody && job.Size != cfg.Nodes {
 		return fmt.Errorf("start: this program is for %d nodes, and %s has started %d: %w",
 			cfg.Nodes, job.Launcher, job.Size, ErrEnvironment)
@@ -132,18 +141,29 @@ func Run(ctx context.Context, cfg Config, f func(ctx context.Context, n *Node) e
 		}
 	}
 	if job.Launcher == Nobody {
-		job.Size, job.Local = cfg.Nodes, cfg.Nodes
+		job.Size = cfg.Nodes
+	}
+	if job.Launcher == Nobody || job.Size == 1 {
+		job.Local = job.Size
 		return runAll(ctx, cfg, job, f)
 	}
-	return errors.Join(runOne(ctx, meet, cfg, job, f), job.close())
+	return runOne(ctx, meet, cfg, job, f)
 }
 
-// close tells the launcher that this process ends as it should.
-func (j *Job) close() error {
-	if j.pmi == nil {
-		return nil
+// failed keeps the connections to the launchers of nodes that have failed: each hears of that when the
+// process ends, which says why before, and then ends the others.
+var failed []*pmi.Client
+
+// close tells the launcher that this process ends as it should, if it does.
+func (j *Job) close(well bool) error {
+	switch {
+	case j.pmi == nil:
+	case well:
+		return j.pmi.Finalize()
+	default:
+		failed = append(failed, j.pmi)
 	}
-	return j.pmi.Close()
+	return nil
 }
 
 // keyFile returns the cluster's key file: the one that the environment names, else the one of the
@@ -185,21 +205,22 @@ func runAll(ctx context.Context, cfg Config, job Job, f func(context.Context, *N
 	if err != nil {
 		return err
 	}
-	links, err := network.AddSwitch("").Links(cfg.Nodes)
+	links, err := network.AddSwitch("").Links(job.Size)
 	if err != nil {
 		return err
 	}
-	table := make([]mcd.Node, cfg.Nodes)
+	table := make([]mcd.Node, job.Size)
 	for k, l := range links {
 		table[k] = mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{l.MAC()}}
 	}
-	nodes := make([]*Node, cfg.Nodes)
+	nodes := make([]*Node, job.Size)
 	for k, l := range links {
+		defer func() { err = errors.Join(err, l.Close()) }() // again, if its endpoint is open
 		one := cfg.Endpoint
 		one.Node, one.Nodes = mcd.NodeID(k), table
 		ep, openErr := mcd.Open(one, l)
 		if openErr != nil {
-			return errors.Join(openErr, l.Close())
+			return openErr
 		}
 		here := job
 		here.Node = k
@@ -208,12 +229,13 @@ func runAll(ctx context.Context, cfg Config, job Job, f func(context.Context, *N
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	errs := make([]error, cfg.Nodes)
+	errs := make([]error, job.Size)
 	var all sync.WaitGroup
 	for k, n := range nodes {
 		all.Go(func() {
-			if errs[k] = f(ctx, n); errs[k] != nil {
-				cancel(fmt.Errorf("node %d: %w", k, errs[k]))
+			if err := f(ctx, n); err != nil {
+				errs[k] = fmt.Errorf("node %d: %w", k, err)
+				cancel(errs[k])
 			}
 		})
 	}

@@ -47,7 +47,8 @@ func userDir(dir string) string {
 	if dir = os.Getenv(dirVariable); dir != "" {
 		return dir
 	}
-	if dir = os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+	dir = os.Getenv("XDG_RUNTIME_DIR") // of a login, which a launcher may pass on to other machines
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return filepath.Join(dir, "rawlane")
 	}
 	return filepath.Join(os.TempDir(), fmt.Sprintf("rawlane-%d", os.Geteuid()))

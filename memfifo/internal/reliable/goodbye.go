@@ -25,8 +25,8 @@ func (c *Conn) Close() {
 	}
 }
 
-// Closing reports whether a bye is to be sent, or to be answered.
-func (c *Conn) Closing() bool { return c.state == Closing }
+// Closing reports whether a bye is to be heard, or the answer to the peer's to be sent.
+func (c *Conn) Closing() bool { return c.state == Closing || c.due[ByeAck] }
 
 func (c *Conn) onByeSent(now monotime.Time) {
 	c.byeDeadline = now.Add(min(baseRTO(&c.rtt)<<c.byes, maxRTO))

@@ -16,6 +16,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // MaxValue is how long a value may be, in bytes: Slurm cuts longer lines, and does not say so.
@@ -33,6 +34,9 @@ type Client struct {
 	in   *bufio.Reader
 }
 
+// closeTimeout is how long a server may take to let a process go.
+const closeTimeout = 5 * time.Second
+
 // Open connects to the server that the environment names, if it names one; else it returns nil.
 func Open(ctx context.Context, env func(string) string) (c *Client, err error) {
 	conn, err := connect(ctx, env)
@@ -43,7 +47,7 @@ func Open(ctx context.Context, env func(string) string) (c *Client, err error) {
 	defer func() {
 		if err != nil {
 			_ = conn.Close() // the first error is the one to report
-			c, err = nil, fmt.Errorf("PMI: %w", err)
+			c, err = nil, fmt.Errorf("PMI: %w", errors.Join(err, ctx.Err()))
 		}
 	}()
 	defer c.until(ctx)()
@@ -61,9 +65,15 @@ func Open(ctx context.Context, env func(string) string) (c *Client, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Job = answer["kvsname"]
+	if c.Job = answer["kvsname"]; c.Job == "" {
+		return nil, fmt.Errorf("a store without a name: %w", ErrProtocol)
+	}
 	return c, nil
 }
+
+// inherited is what PMI_FD names. It is kept: if it is no socket, it is somebody else's, and not to
+// be closed when it is collected.
+var inherited *os.File
 
 // connect uses the socket that the process has inherited, or dials a port.
 func connect(ctx context.Context, env func(string) string) (net.Conn, error) {
@@ -72,12 +82,12 @@ func connect(ctx context.Context, env func(string) string) (net.Conn, error) {
 		if err != nil || fd < 0 {
 			return nil, fmt.Errorf("PMI_FD is %q (want the number of a socket)", number)
 		}
-		file := os.NewFile(uintptr(fd), "PMI")
-		conn, err := net.FileConn(file)
+		inherited = os.NewFile(uintptr(fd), "PMI")
+		conn, err := net.FileConn(inherited)
 		if err != nil {
 			return nil, fmt.Errorf("PMI_FD=%s: %w", number, err)
 		}
-		return conn, file.Close() // conn has a copy
+		return conn, inherited.Close() // conn has a copy
 	}
 	if addr := env("PMI_PORT"); addr != "" && env("PMI_ID") != "" {
 		return new(net.Dialer).DialContext(ctx, "tcp", addr)
@@ -157,12 +167,13 @@ func Parse(line string) map[string]string {
 
 // Put stores a value, which all can get behind the next fence. Neither it nor its key has spaces,
 // at which Slurm would cut it.
-func (c *Client) Put(key, value string) error {
+func (c *Client) Put(ctx context.Context, key, value string) error {
+	defer c.until(ctx)()
 	if len(value) > MaxValue || strings.ContainsAny(key+value, " \t\n\r") || strings.Contains(key, "=") {
 		return fmt.Errorf("PMI: %q for %q (want a value of at most %d bytes, without spaces)", value, key, MaxValue)
 	}
 	if _, err := c.ask(fmt.Sprintf("put kvsname=%s key=%s value=%s", c.Job, key, value), "put_result"); err != nil {
-		return fmt.Errorf("PMI: %w", err)
+		return fmt.Errorf("PMI: %w", errors.Join(err, ctx.Err()))
 	}
 	return nil
 }
@@ -178,17 +189,21 @@ func (c *Client) Fence(ctx context.Context) error {
 }
 
 // Get returns what was put before the last fence, by any process.
-func (c *Client) Get(key string) (string, error) {
+func (c *Client) Get(ctx context.Context, key string) (string, error) {
+	defer c.until(ctx)()
 	answer, err := c.ask(fmt.Sprintf("get kvsname=%s key=%s", c.Job, key), "get_result")
 	if err != nil {
-		return "", fmt.Errorf("PMI: %s: %w", key, err)
+		return "", fmt.Errorf("PMI: %s: %w", key, errors.Join(err, ctx.Err()))
 	}
 	return answer["value"], nil
 }
 
-// Close tells the server that this process ends as it should. Without that it takes its end for a
-// failure.
-func (c *Client) Close() error {
+// Finalize tells the server that this process ends as it should, and closes the connection.
+func (c *Client) Finalize() error {
+	_ = c.conn.SetDeadline(time.Now().Add(closeTimeout)) // an error shows in what follows
 	_, err := c.ask("finalize", "finalize_ack")
-	return errors.Join(err, c.conn.Close())
+	if err := errors.Join(err, c.conn.Close()); err != nil {
+		return fmt.Errorf("PMI: %w", err)
+	}
+	return nil
 }

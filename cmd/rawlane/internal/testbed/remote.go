@@ -104,7 +104,7 @@ func (r *runVerb) onHosts(cmd *cobra.Command, program string) (at *place, err er
 	return &place{start: launch.StartHere, env: job.env, close: job.tidyUp, nodes: n, remote: job.command}, nil
 }
 
-// findAddrs finds where nodes listen for UDP, if they need to: some share a host, and others do not.
+// findAddrs finds where nodes listen for UDP, if some share a host and others do not.
 func (r *remote) findAddrs(ctx context.Context) error {
 	link := r.verb.link
 	shared := len(r.share) < len(r.hosts)

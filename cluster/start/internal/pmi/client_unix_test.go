@@ -1,3 +1,5 @@
+//go:build unix
+
 package pmi_test
 
 import (
@@ -82,21 +84,21 @@ func TestClient(t *testing.T) {
 					s.Abort()
 					return
 				}
-				if err := c.Put(fmt.Sprintf("key-%d", rank), fmt.Sprintf("10.0.0.%d:7=x;y", rank)); err != nil {
+				if err := c.Put(t.Context(), fmt.Sprintf("key-%d", rank), fmt.Sprintf("10.0.0.%d:7=x;y", rank)); err != nil {
 					t.Error(err)
 				}
 				if err := c.Fence(t.Context()); err != nil {
 					t.Error(err)
 				}
 				for k := range 3 {
-					if v, err := c.Get(fmt.Sprintf("key-%d", k)); err != nil || v != fmt.Sprintf("10.0.0.%d:7=x;y", k) {
+					if v, err := c.Get(t.Context(), fmt.Sprintf("key-%d", k)); err != nil || v != fmt.Sprintf("10.0.0.%d:7=x;y", k) {
 						t.Errorf("rank %d: key %d is %q, %v", rank, k, v, err)
 					}
 				}
-				if v, err := c.Get("nothing"); !errors.Is(err, pmi.ErrProtocol) {
+				if v, err := c.Get(t.Context(), "nothing"); !errors.Is(err, pmi.ErrProtocol) {
 					t.Errorf("rank %d: %q, %v for a key that nobody has put", rank, v, err)
 				}
-				if err := c.Close(); err != nil {
+				if err := c.Finalize(); err != nil {
 					t.Error(err)
 				}
 			})
@@ -135,18 +137,19 @@ func TestOpen_Refuses(t *testing.T) {
 		env  func(string) string
 		want error
 	}{
-		"no number":           {func(name string) string { return map[string]string{"PMI_FD": "x"}[name] }, nil},
-		"no socket":           {func(name string) string { return map[string]string{"PMI_FD": "-1"}[name] }, nil},
-		"nobody listens":      {func(name string) string { return map[string]string{"PMI_PORT": "127.0.0.1:1", "PMI_ID": "0"}[name] }, nil},
-		"no rank":             {inherited(t, "", "2", says()), pmi.ErrProtocol},
-		"a rank beyond all":   {inherited(t, "2", "2", says()), pmi.ErrProtocol},
-		"it hangs up":         {inherited(t, "0", "2", says()), nil},
-		"another version":     {inherited(t, "0", "2", says("cmd=response_to_init rc=-1")), pmi.ErrProtocol},
-		"another answer":      {inherited(t, "0", "2", says("HTTP/1.1 400 Bad Request")), pmi.ErrProtocol},
-		"no name":             {inherited(t, "0", "2", says("cmd=response_to_init rc=0", "cmd=get_result")), pmi.ErrProtocol},
-		"told no rank":        {dialled(t, says("cmd=initack rc=0\ncmd=set size=2\ncmd=set debug=0\ncmd=set x=y")), pmi.ErrProtocol},
-		"told half of it":     {dialled(t, says("cmd=initack rc=0\ncmd=set size=2")), io.EOF},
-		"told something else": {dialled(t, says("cmd=initack rc=0\ncmd=barrier_out")), pmi.ErrProtocol},
+		"no number":              {func(name string) string { return map[string]string{"PMI_FD": "x"}[name] }, nil},
+		"no socket":              {func(name string) string { return map[string]string{"PMI_FD": "-1"}[name] }, nil},
+		"nobody listens":         {func(name string) string { return map[string]string{"PMI_PORT": "127.0.0.1:1", "PMI_ID": "0"}[name] }, nil},
+		"no rank":                {inherited(t, "", "2", says()), pmi.ErrProtocol},
+		"a rank beyond all":      {inherited(t, "2", "2", says()), pmi.ErrProtocol},
+		"it hangs up":            {inherited(t, "0", "2", says()), nil},
+		"another version":        {inherited(t, "0", "2", says("cmd=response_to_init rc=-1")), pmi.ErrProtocol},
+		"another answer":         {inherited(t, "0", "2", says("HTTP/1.1 400 Bad Request")), pmi.ErrProtocol},
+		"no name":                {inherited(t, "0", "2", says("cmd=response_to_init rc=0", "cmd=get_result")), pmi.ErrProtocol},
+		"a store without a name": {inherited(t, "0", "2", says("cmd=response_to_init rc=0", "cmd=my_kvsname kvsname=")), pmi.ErrProtocol},
+		"told no rank":           {dialled(t, says("cmd=initack rc=0\ncmd=set size=2\ncmd=set debug=0\ncmd=set x=y")), pmi.ErrProtocol},
+		"told half of it":        {dialled(t, says("cmd=initack rc=0\ncmd=set size=2")), io.EOF},
+		"told something else":    {dialled(t, says("cmd=initack rc=0\ncmd=barrier_out")), pmi.ErrProtocol},
 	} {
 		if client, err := pmi.Open(t.Context(), c.env); client != nil || err == nil || c.want != nil && !errors.Is(err, c.want) {
 			t.Errorf("%s: %+v, %v", name, client, err)
@@ -167,8 +170,33 @@ func TestFence_EndsWithItsContext(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	silent := inherited(t, "0", "2", func(net.Conn) {})
-	if c, err := pmi.Open(ctx, silent); err == nil {
-		t.Errorf("%+v", c)
+	if c, err := pmi.Open(ctx, silent); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// Each request ends with its context where the server says nothing.
+func TestClient_ServerFallsSilent(t *testing.T) {
+	for name, ask := range map[string]func(ctx context.Context, c *pmi.Client) error{
+		"put": func(ctx context.Context, c *pmi.Client) error { return c.Put(ctx, "k", "v") },
+		"get": func(ctx context.Context, c *pmi.Client) error { _, err := c.Get(ctx, "k"); return err },
+	} {
+		env := inherited(t, "0", "2", func(c net.Conn) {
+			in := bufio.NewReader(c)
+			for _, a := range []string{"cmd=response_to_init rc=0", "cmd=my_kvsname kvsname=k"} {
+				_, _ = in.ReadString('\n')
+				fmt.Fprintln(c, a)
+			}
+		})
+		c, err := pmi.Open(t.Context(), env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		if err := ask(ctx, c); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", name, err)
+		}
+		cancel()
 	}
 }
 
@@ -180,11 +208,11 @@ func TestPut_Refuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, kv := range [][2]string{{"k", "two words"}, {"k", "a\nb"}, {"a key", "v"}, {"k=", "v"}, {"k", strings.Repeat("x", pmi.MaxValue+1)}} {
-		if err := c.Put(kv[0], kv[1]); err == nil {
+		if err := c.Put(t.Context(), kv[0], kv[1]); err == nil {
 			t.Errorf("%q, %.20q: taken", kv[0], kv[1])
 		}
 	}
-	if err := c.Put("k", strings.Repeat("x", pmi.MaxValue)); err != nil || s.Puts() != 1 {
+	if err := c.Put(t.Context(), "k", strings.Repeat("x", pmi.MaxValue)); err != nil || s.Puts() != 1 {
 		t.Errorf("%v, %d put", err, s.Puts())
 	}
 }
