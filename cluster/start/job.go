@@ -98,8 +98,8 @@ func findJob(ctx context.Context, env func(string) string) (j Job, err error) {
 			j.Name = job
 		}
 		if j, err = numbers(j, env, "JOB_COMPLETION_INDEX", EnvNodes); err == nil && j.Name == "" {
-			err = fmt.Errorf("%w: host name %q does not end in the pod's index, and does not tell the Job (set %s to its name)",
-				ErrEnvironment, host, EnvJob)
+			err = fmt.Errorf("%w: host name %q does not end in the pod's index, and does not tell the Job "+
+				"(set %s to its name)", ErrEnvironment, host, EnvJob)
 		}
 		return j, err
 	}

@@ -38,7 +38,8 @@ func (j *Job) openLink(ctx context.Context, env func(string) string) (transport.
 		return nil, err
 	}
 	if at.oneHost && j.Name == "" {
-		return nil, fmt.Errorf("%w: %s gives the job no name (set %s to one of its own)", ErrEnvironment, j.Launcher, EnvJob)
+		return nil, fmt.Errorf("%w: %s gives the job no name (set %s to one of its own)",
+			ErrEnvironment, j.Launcher, EnvJob)
 	}
 	if segment == "" {
 		segment = fmt.Sprintf("job-%08x", j.hash())

@@ -150,8 +150,8 @@ func Run(ctx context.Context, cfg Config, f func(ctx context.Context, n *Node) e
 	return runOne(ctx, meet, cfg, job, f)
 }
 
-// failed keeps the connections to the launchers of nodes that have failed: each hears of that when the
-// process ends, which says why before, and then ends the others.
+// failed keeps the connections to the launchers of nodes that have failed: each hears of that when
+// the process ends, which says why before, and then ends the others.
 var failed []*pmi.Client
 
 // close tells the launcher that this process ends as it should, if it does.
