@@ -306,3 +306,39 @@ func TestReceive_LastCallThatPanics(t *testing.T) {
 		}
 	})
 }
+
+// A message says from whom it came: node and port, the link, and the address, be it one that no table
+// knows.
+func TestReceive_WhereAMessageCameFrom(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		keys func(*mcd.Config)
+	}{{"without keys", func(*mcd.Config) {}}, {"with keys", keyed(ring(1, true))}} {
+		es := open(t, 2, 2, c.keys)
+		var mu sync.Mutex
+		var got []mcd.Message
+		openPort(t, es[1], 1, mcd.PortOptions{Receive: func(batch []mcd.Message, _ bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, batch...)
+		}})
+		p := port(t, es[0], 7)
+		for nic := range 2 {
+			if err := p.SendVia(limit(t), nic, mcd.To(mcd.Addr{Node: 1, Port: 1}), []byte{1}); err != nil {
+				t.Fatal(err)
+			}
+			for came := 0; came <= nic; {
+				es[1].Progress()
+				runtime.Gosched()
+				mu.Lock()
+				came = len(got)
+				mu.Unlock()
+			}
+			mu.Lock()
+			if m := got[nic]; m.From != p.Addr() || m.NIC != nic || m.Src != es[0].MAC(nic) {
+				t.Errorf("%s: from %v, link %d, %v; want %v, %d, %v", c.name, m.From, m.NIC, m.Src, p.Addr(), nic, es[0].MAC(nic))
+			}
+			mu.Unlock()
+		}
+	}
+}
