@@ -35,7 +35,7 @@ type Link struct {
 	rx   struct{ frames, bytes, malformed atomic.Uint64 } // written by the polling goroutine
 
 	authenticated atomic.Bool // who polls authenticates frames
-	lastHeard     *station    // of the polling goroutine
+	heard         recent      // the sender of the last frame; of the polling goroutine
 	moved         []moved     // likewise, of the last Poll
 
 	stamps stampLog // of the last Poll's frames

@@ -74,17 +74,11 @@ func (l *Link) accept(b []byte, from netip.AddrPort, f *transport.Frame) bool {
 // comesFrom notes where a frame came from, and reports whether its station may be there: anywhere,
 // if frames are authenticated, and else where it was first.
 func (l *Link) comesFrom(f *transport.Frame, from netip.AddrPort) bool {
-	s := l.lastHeard
-	if s == nil || s.mac != f.Src || s.at != from {
+	s := l.heard.find(l.stations.load(), f.Src)
+	if s == nil {
+		l.learn(f.Src, from)
 		if s = l.stations.find(f.Src); s == nil {
-			l.learn(f.Src, from)
-			s = l.stations.find(f.Src)
-		}
-		if s == nil {
 			return !l.authenticated.Load()
-		}
-		if s.at == from && !s.tentative {
-			l.lastHeard = s
 		}
 	}
 	if s.at != from || s.tentative {
@@ -115,7 +109,6 @@ func (l *Link) Authentic(f *transport.Frame) {
 	for i := range l.moved {
 		if m := &l.moved[i]; len(f.Payload) > 0 && m.payload == unsafe.SliceData(f.Payload) {
 			l.stations.move(&station{mac: f.Src, at: m.from, address: l.socket.address(m.from)})
-			l.lastHeard = nil // it may be the one that has moved
 			return
 		}
 	}

@@ -29,18 +29,7 @@ type outgoing struct {
 	group     address            // of the IP multicast group
 	only      *address           // of all, for sendTo
 	strangers tokenbucket.Bucket // copies for tentative stations
-
-	table   *stationTable // where last was found
-	last    *station      // of the last frame that was for one station
-	lastFor transport.MAC
-}
-
-// station returns the one with an address, or nil: most often that of the frame before.
-func (o *outgoing) station(table *stationTable, mac transport.MAC) *station {
-	if table != o.table || mac != o.lastFor {
-		o.table, o.lastFor, o.last = table, mac, table.byMAC[mac]
-	}
-	return o.last
+	recent    recent             // of the last frame that was for one station
 }
 
 // Send implements transport.Link. Frames for stations that are not known are lost, or
@@ -119,7 +108,7 @@ func (l *Link) address(i int, f *transport.Frame) {
 		return
 	}
 	if !f.Dst.IsMulticast() {
-		if s := o.station(l.stations.load(), f.Dst); s != nil {
+		if s := o.recent.find(l.stations.load(), f.Dst); s != nil {
 			o.datagrams = append(o.datagrams, datagram{l.encode(i, f), &s.address, i})
 			return
 		}

@@ -114,6 +114,20 @@ func TestZone(t *testing.T) {
 	}
 }
 
+// A message without a stamp, as one that came before stamping began, has not that of the message
+// before it.
+func TestInbox_NoStamp(t *testing.T) {
+	a, _ := linked(t)
+	in := &a.socket.in
+	in.stamped.Store(true)
+	in.stamp.Software = time.Unix(1, 0)
+	in.msgs[0].Hdr.SetControllen(0)
+	in.open()
+	if in.stamp != (transport.Stamp{}) {
+		t.Errorf("%+v", in.stamp)
+	}
+}
+
 // told is a context that tells when somebody is about to await its end.
 type told struct {
 	context.Context

@@ -66,6 +66,21 @@ func (s *stations) load() *stationTable {
 // find returns the station with an address, or nil.
 func (s *stations) find(mac transport.MAC) *station { return s.load().byMAC[mac] }
 
+// recent is the station that was found last.
+type recent struct {
+	table *stationTable // where it was found
+	mac   transport.MAC
+	found *station
+}
+
+// find returns the station with an address, or nil: most often that of the frame before.
+func (r *recent) find(table *stationTable, mac transport.MAC) *station {
+	if table != r.table || mac != r.mac {
+		*r = recent{table, mac, table.byMAC[mac]}
+	}
+	return r.found
+}
+
 // add adds a station, and returns false if there is one with that address, or there are too many.
 func (s *stations) add(n *station) bool {
 	s.mu.Lock()

@@ -65,3 +65,52 @@ func TestTrains_AreOneMessage(t *testing.T) {
 		t.Errorf("without trains %d frames came in %d messages", n, messages)
 	}
 }
+
+// A call receives all that is there, and one message alone after a call that found nothing. Trains
+// are cut where they were coupled whatever came before them.
+func TestPoll_HowManyMessages(t *testing.T) {
+	a, b := linked(t)
+	in := make([]transport.Frame, 64)
+	poll := func(frames, messages int) {
+		t.Helper()
+		n, err := b.Poll(in)
+		if n != frames || err != nil || n > 0 && b.socket.in.got != messages {
+			t.Fatalf("%d frames in %d messages (%v), want %d in %d", n, b.socket.in.got, err, frames, messages)
+		}
+		for i := range in[:n] {
+			if len(in[i].Payload) != 100 {
+				t.Errorf("frame %d of %d has %d bytes, want 100", i, n, len(in[i].Payload))
+			}
+		}
+	}
+	send := func(n int) {
+		t.Helper()
+		if sent, err := a.Send(plain(b.MAC(), n, 100)); sent != n || err != nil {
+			t.Fatal(sent, err)
+		}
+	}
+	send(5)
+	poll(5, 5)
+	send(5)
+	poll(5, 5) // something was there
+	poll(0, 0)
+	send(5)
+	poll(1, 1) // nothing was
+	poll(4, 4)
+	for _, n := range []int{15, 15, 16} { // the last is a stream: from then on trains are joined
+		send(n)
+		poll(n, n)
+	}
+	for range 2 {
+		send(20)
+		poll(20, 1)
+		poll(0, 0)
+		send(1)
+		poll(1, 1)
+		send(20)
+		poll(20, 1)
+		poll(0, 0)
+		send(20)
+		poll(20, 1)
+	}
+}
