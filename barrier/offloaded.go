@@ -123,10 +123,7 @@ func (o *offloaded) begin(release engine.Message) {
 // frame returns the frame of a release by the present route, or nil.
 func (o *offloaded) frame(release *engine.Message) []byte {
 	s := o.set.service
-	frame, err := s.port.AppendFrame(nil, 0, mcd.ToGroup(o.set.multiAddr, s.cfg.Port), release.Append(nil))
-	if err != nil {
-		return nil
-	}
+	frame, _ := s.port.AppendFrame(nil, 0, mcd.ToGroup(o.set.multiAddr, s.cfg.Port), release.Append(nil))
 	return frame
 }
 
@@ -161,10 +158,6 @@ func (o *offloaded) collect(now monotime.Time, n *counted) {
 		switch phase {
 		case slot.Ours:
 			o.win(n, generation)
-			continue
-		case slot.Theirs:
-			runtime.Gosched() // the unit is about to begin the next one
-			continue
 		case slot.Closed:
 			return
 		}
@@ -175,7 +168,7 @@ func (o *offloaded) collect(now monotime.Time, n *counted) {
 		if o.handleArrived(now, n) {
 			return
 		}
-		runtime.Gosched() // the last one has not been counted yet, or the generation has ended
+		runtime.Gosched() // the last one has not been counted yet, or the generation ends, or has ended
 	}
 }
 

@@ -128,6 +128,27 @@ func TestRejoin_DoesNotTakeTheEpochOfAGroupInUse(t *testing.T) {
 	})
 }
 
+// A newcomer sends in the survivors' epoch what it has sent in its own, and nothing else: here its arrival, and
+// in its own what it asks for.
+func TestRejoin_SendsNothingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newProcesses(t, 2)
+		defer n.close()
+		_ = n.eps[1].Close()
+		if err := n.groups[0].Barrier(limit(t)); !errors.Is(err, barrier.ErrNodeDown) {
+			t.Fatal(err)
+		}
+		n.anew(0)
+		n.begin(1)
+		before := n.eps[1].Counters().TxMessages
+		arrive(t, n.groups[1], barrier.Options{})
+		time.Sleep(5 * time.Millisecond)
+		if sent := n.eps[1].Counters().TxMessages - before; sent != 3 {
+			t.Errorf("it has sent %d messages, want 3", sent)
+		}
+	})
+}
+
 // Groups of other IDs have nothing to do with the epoch at which a newcomer joins a group, and stay at
 // their own.
 func TestRejoin_BesideGroupsOfOtherIDs(t *testing.T) {

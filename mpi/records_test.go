@@ -107,3 +107,23 @@ func TestSend_AtAFramesEnd(t *testing.T) {
 		closeTwo(t, w, other)
 	})
 }
+
+// A process fails once, with the first reason, and no process fails where a node goes that is none.
+func TestFail_Once(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := openTwo(t, Config{})
+		w.down(&memfifo.PeerDownError{Node: 7})
+		for _, p := range w.all {
+			if p.err != nil {
+				t.Errorf("rank %d: %v", p.rank, p.err)
+			}
+		}
+		w.down(&memfifo.PeerDownError{Node: 1})
+		first := w.all[1].err
+		w.down(&memfifo.PeerDownError{Node: 1, Reason: memfifo.Silent})
+		if first == nil || w.all[1].err != first || w.all[0].err != nil {
+			t.Errorf("%v, then %v; rank 0: %v", first, w.all[1].err, w.all[0].err)
+		}
+		_ = errors.Join(w.Close(), other.Close()) // the other one is not answered any more
+	})
+}
