@@ -121,7 +121,7 @@ func TestFail_Once(t *testing.T) {
 		w.down(&memfifo.PeerDownError{Node: 1})
 		first := w.all[1].err
 		w.down(&memfifo.PeerDownError{Node: 1, Reason: memfifo.Silent})
-		if first == nil || w.all[1].err != first || w.all[0].err != nil {
+		if first == nil || !errors.Is(w.all[1].err, first) || w.all[0].err != nil {
 			t.Errorf("%v, then %v; rank 0: %v", first, w.all[1].err, w.all[0].err)
 		}
 		_ = errors.Join(w.Close(), other.Close()) // the other one is not answered any more

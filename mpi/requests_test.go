@@ -173,6 +173,11 @@ func TestSend_LongThatWaited(t *testing.T) {
 			must(t, mpi.Send(ctx, c, []int{7}, 1, 3))
 			time.Sleep(time.Second)
 			must(t, mpi.Send(ctx, c, long, 1, 3))
+			got := c.World().Counters()
+			want := mpi.Counters{Sent: 2004, Eager: 2001, Written: 2, Requested: 1, Frames: got.Frames}
+			if got != want {
+				t.Errorf("%+v, want %+v", got, want)
+			}
 			return
 		}
 		time.Sleep(time.Second)

@@ -92,6 +92,21 @@ func TestWait_WhileItsMemoryIsUsed(t *testing.T) {
 	})
 }
 
+// A receive whose bytes were read at the sender is used by nobody any more once it is complete.
+func TestWait_AfterAFetch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := openTwo(t, Config{})
+		r := Irecv(w.Comm(), make([]byte, 100_000), AnySource, 0)
+		if err := Send(t.Context(), other.Comm(), make([]byte, 100_000), 0, 0); err != nil {
+			t.Error(err)
+		}
+		if _, err := r.Wait(t.Context()); err != nil || r.queued.Load() != 0 || other.Counters().Requested != 1 {
+			t.Errorf("%v; used by %d, %+v", err, r.queued.Load(), other.Counters())
+		}
+		closeTwo(t, w, other)
+	})
+}
+
 // The contexts that two processes give to communicators are all different, and leave the lowest bit to
 // collective operations.
 func TestNewContext_AreDifferent(t *testing.T) {
