@@ -103,6 +103,29 @@ func TestPoll_TellsOfRoom(t *testing.T) {
 	}
 }
 
+// A Poll takes half of what a ring holds, at most. What is left ends the next Wait, and comes then.
+func TestPoll_TakesHalf(t *testing.T) {
+	dir := Folder(t)
+	a, b := opened(t, dir, 1), opened(t, dir, 2)
+	eventually(t, "they do not meet", func() bool { return len(a.Stations()) == 1 && len(b.Stations()) == 1 })
+	f := []transport.Frame{{Dst: b.MAC(), Payload: make([]byte, 64)}}
+	sent := 0
+	for n, err := 1, error(nil); err == nil; sent += n {
+		n, err = a.Send(f)
+	}
+	in := make([]transport.Frame, sent+1)
+	for came := 0; came < sent; {
+		if !b.pending() {
+			t.Fatalf("%d of %d frames came, and a Wait would go on", came, sent)
+		}
+		n, err := b.Poll(in)
+		if n == 0 || n == sent || err != nil {
+			t.Fatalf("%d of %d frames came, and then %d, %v", came, sent, n, err)
+		}
+		came += n
+	}
+}
+
 // Of a long train of frames the receiver sees each 16 KiB, while more is written.
 func TestSend_ShowsSomeEarly(t *testing.T) {
 	dir := Folder(t)

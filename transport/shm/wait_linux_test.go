@@ -10,6 +10,32 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
+// The end of a mask ends a Wait for which something came meanwhile.
+func TestWait_MaskEnds(t *testing.T) {
+	dir := Folder(t)
+	l, other := opened(t, dir, 1), opened(t, dir, 2)
+	eventually(t, "they do not meet", func() bool { return len(l.Stations()) == 1 && len(other.Stations()) == 1 })
+	if n, err := l.Poll(make([]transport.Frame, 1)); n != 0 || err != nil || l.pending() {
+		t.Fatal(n, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	defer cancel()
+	l.MaskWakeups(true)
+	ended := make(chan error, 1)
+	go func() { ended <- l.Wait(ctx) }()
+	eventually(t, "nobody waits", func() bool { return l.waiters.Load() > 0 })
+	for range 1000 {
+		runtime.Gosched() // most likely it sleeps after this; it must be right either way
+	}
+	if n, err := other.Send([]transport.Frame{{Dst: l.MAC(), Payload: []byte("masked")}}); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	l.MaskWakeups(false)
+	if err := <-ended; err != nil {
+		t.Errorf("Wait sleeps on: %v", err)
+	}
+}
+
 // A link hears, whenever its wake-ups are masked and unmasked while a goroutine goes to sleep.
 func TestWait_WhileWakeupsAreMasked(t *testing.T) {
 	dir := Folder(t)
