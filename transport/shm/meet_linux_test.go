@@ -292,6 +292,9 @@ func TestPoll_LastFramesOfAStation(t *testing.T) {
 	if !l.pending() || !hasBits(l) {
 		t.Error("a Wait would go on, and the views of the last frames are to be given back")
 	}
+	if len(l.lent) != 1 || len(l.over) != 1 {
+		t.Errorf("the next Poll gives back the memory of %d rings, and forgets %d", len(l.lent), len(l.over))
+	}
 	if n, err := l.Poll(frames); n != 0 || err != nil || hasBits(l) {
 		t.Errorf("%d frames, %v, and the station is forgotten: %v", n, err, !hasBits(l))
 	}

@@ -69,6 +69,57 @@ func TestSend_NobodyReads(t *testing.T) {
 	}
 }
 
+// A Send that has found a station just before the link lost it writes nothing to it: the memory is
+// another one's by now. A link with a wire sends what it is not rid of there.
+func TestSend_StationIsLost(t *testing.T) {
+	dir := Folder(t)
+	a, b := opened(t, dir, 1), opened(t, dir, 2)
+	eventually(t, "they do not meet", func() bool { return len(a.Stations()) == 1 && len(b.Stations()) == 1 })
+	s := a.stations.Load().all[0]
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "its end is not noticed", s.source.dead.Load)
+	a.txMu.Lock()
+	defer a.txMu.Unlock()
+	if got := a.put(s, &transport.Frame{Dst: b.MAC(), Payload: make([]byte, 64)}); got != records.Broken {
+		t.Errorf("%v, want that it will not take it", got)
+	}
+	a.show(s)
+}
+
+// What was dropped for want of room in a ring is counted on when its station has gone.
+func TestCounters_OfAStationThatClosed(t *testing.T) {
+	dir := Folder(t)
+	a, b := opened(t, dir, 1), opened(t, dir, 2)
+	eventually(t, "they do not meet", func() bool { return len(a.Stations()) == 1 && len(b.Stations()) == 1 })
+	f := []transport.Frame{{Dst: a.MAC(), Payload: make([]byte, 64)}}
+	for {
+		if _, err := b.Send(f); errors.Is(err, transport.ErrBusy) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	f[0].Dst = transport.Broadcast
+	for range 3 {
+		if n, err := b.Send(f); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	in := make([]transport.Frame, 64)
+	eventually(t, "it is not forgotten", func() bool {
+		_, err := a.Poll(in)
+		return err != nil || !hasBits(a)
+	})
+	if n := a.Counters().RxDropped; n != 3 {
+		t.Errorf("%d dropped, want 3", n)
+	}
+}
+
 // A receiver that gives memory back ends the sender's Wait if the sender was refused, and else not.
 func TestPoll_TellsOfRoom(t *testing.T) {
 	dir := Folder(t)

@@ -54,9 +54,11 @@ func (l *Link) awake() {
 	l.bell.Awake()
 }
 
-// pending reports whether there is something to poll.
+// pending reports whether there is something to poll, or will not be any more: the wire is gone, and
+// no station is reached through memory.
 func (l *Link) pending() bool {
-	return l.bell.Rung(int(l.used.Load())) || l.left.Load() || l.wire != nil && l.wire.ready.Load()
+	return l.bell.Rung(int(l.used.Load())) || l.left.Load() ||
+		l.wire != nil && (l.wire.ready.Load() || l.wire.gone.Load() && l.wireErr() != nil)
 }
 
 // MaskWakeups implements transport.WakeupMasker. It makes no system call, but for one if there is

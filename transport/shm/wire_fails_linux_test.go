@@ -3,6 +3,7 @@ package shm_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -94,6 +95,65 @@ func TestWire_FailsToWait(t *testing.T) {
 	}
 	if got := take(t, a, 1); got[0] != "by " {
 		t.Errorf("%q", got)
+	}
+}
+
+// Once its wire is well again, Wait says no more that it was not.
+func TestWire_IsWellAgain(t *testing.T) {
+	w := wires(t, 2)
+	wire := &faulty{Link: w[0]}
+	wire.fail(nil, transport.ErrInterfaceDown)
+	a := open(t, shm.Config{Dir: shm.Folder(t), Wire: wire})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var err error
+	for err == nil {
+		err = a.Wait(ctx)
+	}
+	wire.fail(nil, nil)
+	if _, err := w[1].Send([]transport.Frame{text(a.MAC(), "well")}); err != nil {
+		t.Fatal(err)
+	}
+	err = a.Wait(ctx)
+	for errors.Is(err, transport.ErrInterfaceDown) && ctx.Err() == nil { // until it was tried again
+		if _, err := a.Poll(nil); err != nil {
+			t.Fatal(err)
+		}
+		err = a.Wait(ctx)
+	}
+	if err != nil {
+		t.Errorf("Wait: %v", err)
+	}
+}
+
+// A link that reaches nobody any more, as its wire is gone, says so to who waits: already, or later.
+func TestWire_IsGoneAndNobodyIsHere(t *testing.T) {
+	for name, early := range map[string]bool{"a Wait in progress": true, "a Wait that comes later": false} {
+		t.Run(name, func(t *testing.T) {
+			wire := wires(t, 1)[0]
+			a := open(t, shm.Config{Dir: shm.Folder(t), Wire: wire})
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			ended := make(chan error, 1)
+			if early {
+				go func() { ended <- a.Wait(ctx) }()
+				for range 1000 {
+					runtime.Gosched() // most likely it sleeps after this; it must be right either way
+				}
+			}
+			if err := wire.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if !early {
+				for range 1000 {
+					runtime.Gosched() // most likely the link knows after this; as above
+				}
+				ended <- a.Wait(ctx)
+			}
+			if err := <-ended; !errors.Is(err, transport.ErrClosed) {
+				t.Errorf("Wait: %v, want ErrClosed, as the wire is", err)
+			}
+		})
 	}
 }
 

@@ -19,6 +19,7 @@ type wire struct {
 	ready  atomic.Bool            // it may have something to poll
 	polled chan struct{}          // capacity 1: Poll has looked since ready was set
 	err    atomic.Pointer[error]  // why it cannot wait
+	gone   atomic.Bool            // that is for good
 	first  bool                   // the next Poll looks at the wire first
 }
 
@@ -42,6 +43,7 @@ func (l *Link) wireLoop() {
 			w.err.Store(nil)
 		case errors.Is(err, transport.ErrClosed), errors.Is(err, transport.ErrNoInterface):
 			w.err.Store(&err)
+			w.gone.Store(true)
 			l.alert()
 			return
 		default:

@@ -273,6 +273,25 @@ func TestWire_Counters(t *testing.T) {
 	}
 }
 
+// masker is a wire that notes how it is masked.
+type masker struct {
+	transport.Link
+	calls []bool
+}
+
+func (m *masker) MaskWakeups(on bool) { m.calls = append(m.calls, on) }
+
+// What masks a link's wake-ups masks those of its wire.
+func TestWire_IsMasked(t *testing.T) {
+	wire := &masker{Link: wires(t, 1)[0]}
+	a := open(t, shm.Config{Dir: shm.Folder(t), Wire: wire})
+	a.MaskWakeups(true)
+	a.MaskWakeups(false)
+	if !slices.Equal(wire.calls, []bool{true, false}) {
+		t.Errorf("masked: %v", wire.calls)
+	}
+}
+
 // roamer is a wire whose stations may move.
 type roamer struct {
 	transport.Link

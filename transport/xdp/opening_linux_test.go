@@ -11,6 +11,7 @@ import (
 
 	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
@@ -62,6 +63,9 @@ func TestOpen_MTU(t *testing.T) {
 	var size *transport.SizeError
 	if !errors.Is(err, transport.ErrTooLarge) || !errors.As(err, &size) || size.Size != 9000 {
 		t.Fatalf("%v, want ErrTooLarge", err)
+	}
+	if errors.Is(err, unix.EBADF) {
+		t.Errorf("%v: what was not opened is not closed", err)
 	}
 	if want := fmt.Sprintf("ip link set eth0 mtu %d", size.Max); !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q in it", err, want)
