@@ -161,8 +161,13 @@ func TestPoll_TakesHalf(t *testing.T) {
 	eventually(t, "they do not meet", func() bool { return len(a.Stations()) == 1 && len(b.Stations()) == 1 })
 	f := []transport.Frame{{Dst: b.MAC(), Payload: make([]byte, 64)}}
 	sent := 0
-	for n, err := 1, error(nil); err == nil; sent += n {
-		n, err = a.Send(f)
+	for {
+		n, err := a.Send(f)
+		if sent += n; errors.Is(err, transport.ErrBusy) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
 	}
 	in := make([]transport.Frame, sent+1)
 	for came := 0; came < sent; {
