@@ -54,8 +54,8 @@ func (l *Link) awake() {
 	l.bell.Awake()
 }
 
-// pending reports whether there is something to poll, or will not be any more: the wire is gone, and
-// no station is reached through memory.
+// pending reports whether there is something to poll, or never will be: the wire is gone, and no
+// station is reached through memory.
 func (l *Link) pending() bool {
 	return l.bell.Rung(int(l.used.Load())) || l.left.Load() ||
 		l.wire != nil && (l.wire.ready.Load() || l.wire.gone.Load() && l.wireErr() != nil)
