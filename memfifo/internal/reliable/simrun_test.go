@@ -204,17 +204,24 @@ func (r *run) crash() {
 			s.pump()
 		}
 	}
+	life := r.nodes[i].starts
+	end := func() {
+		if r.nodes[i].starts == life && r.net.Alive(i) { // else it has crashed meanwhile
+			r.crashNow(i)
+		}
+	}
 	if r.often(.5) {
-		r.After(r.upTo(time.Millisecond), func() { r.crashNow(i) })
+		r.After(r.upTo(time.Millisecond), end)
 		return
 	}
+	leaving := r.nodes[i].peers
 	r.After(2*maxByes*maxRTO+DefaultPeerTimeout, func() { // longer than the longest pause
-		for _, s := range r.nodes[i].peers {
-			if s != nil && s.c.state != Idle {
+		for _, s := range leaving {
+			if s != nil && !s.dead && s.c.state != Idle {
 				r.fail("%d still says bye to %d", s.node, s.peer)
 			}
 		}
-		r.crashNow(i)
+		end()
 	})
 }
 
