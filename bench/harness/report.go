@@ -66,6 +66,25 @@ func (r *Report) printRows(out io.Writer) error {
 	return nil
 }
 
+// NewTable makes a table of medians, whose key in JSON is given; size is 0 where nothing is sent.
+func NewTable(title, key string, size, rounds int) *Table {
+	return &Table{
+		Title: fmt.Sprintf("%s; median of %d rounds\n%-34s %12s %27s", title, rounds, "", "median", "of the rounds"),
+		Text: func(r *Row) string {
+			return fmt.Sprintf("%-34s %12.2f %12.2f - %12.2f", r.Name, r.Median(), r.Min(), r.Max())
+		},
+		JSON: func(r *Row) map[string]any {
+			line := map[string]any{"name": r.Name, key: r.Median(), "lowest": r.Min(), "highest": r.Max(),
+				"rounds": len(r.Values)}
+			if size > 0 {
+				line["size_bytes"] = size
+			}
+			return line
+		},
+		Width: 9,
+	}
+}
+
 // AddRatio adds a column of ratios to the row with a name.
 func (t *Table) AddRatio(head, key, name string) {
 	t.Ratios = append(t.Ratios, Ratio{head, key, func() *Row { return t.Find(name) }})

@@ -91,16 +91,17 @@ func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 }
 
 func (b *bench) newTables() (all []*harness.Table) {
-	b.trips = newTable(b.trip(), "us", size, b.Rounds)
+	b.trips = harness.NewTable(b.trip(), "us", size, b.Rounds)
 	b.trips.AddRatio("/ MPI", "ratio_to_mpi", openMPI)
 	all = append(all, b.trips)
 	for _, n := range sizes {
-		t := newTable(fmt.Sprintf("Messages of %d bytes a second from one core", n), "messages_per_s", n, b.Rounds)
+		t := harness.NewTable(fmt.Sprintf("Messages of %d bytes a second from one core", n),
+			"messages_per_s", n, b.Rounds)
 		t.AddRatio("/ fabric", "ratio_to_fabric", memory)
 		b.rates, all = append(b.rates, t), append(all, t)
 	}
 	for _, n := range b.nodes {
-		t := newTable(fmt.Sprintf("Barrier among %d processes, us", n), "us", 0, b.Rounds)
+		t := harness.NewTable(fmt.Sprintf("Barrier among %d processes, us", n), "us", 0, b.Rounds)
 		t.AddRatio("/ MPI", "ratio_to_mpi", openMPI)
 		b.barriers, all = append(b.barriers, t), append(all, t)
 	}
@@ -109,25 +110,6 @@ func (b *bench) newTables() (all []*harness.Table) {
 
 func (b *bench) trip() string {
 	return fmt.Sprintf("Half a round trip of %d bytes, each process on a core of its own, us", size)
-}
-
-// newTable makes a table of medians.
-func newTable(title, key string, size, rounds int) *harness.Table {
-	return &harness.Table{
-		Title: fmt.Sprintf("%s; median of %d rounds\n%-34s %12s %27s", title, rounds, "", "p50", "of the rounds"),
-		Text: func(r *harness.Row) string {
-			return fmt.Sprintf("%-34s %12.2f %12.2f - %12.2f", r.Name, r.Median(), r.Min(), r.Max())
-		},
-		JSON: func(r *harness.Row) map[string]any {
-			line := map[string]any{"name": r.Name, key: r.Median(), "lowest": r.Min(), "highest": r.Max(),
-				"rounds": len(r.Values)}
-			if size > 0 {
-				line["size_bytes"] = size
-			}
-			return line
-		},
-		Width: 9,
-	}
 }
 
 func (b *bench) variants() (all []harness.Variant) {

@@ -1,8 +1,10 @@
-// What MPI does between two ranks, and among all: half round trips, streams, barriers.
+// What MPI does between two ranks, and among all: half round trips, streams, collective operations.
 //
 //   mpirun -n 2 pair latency ITERS SIZE...     us of half a round trip: the median
 //   mpirun -n 2 pair stream  BYTES SIZE...     MB/s of messages one way, 64 under way at once
+//   mpirun -n 2 pair both    BYTES SIZE...     MB/s of messages both ways at once, together
 //   mpirun -n N pair barrier ITERS             us of a barrier: the mean of all ranks
+//   mpirun -n N pair allreduce|alltoall|bcast ITERS SIZE...   us of a call: the mean of all ranks
 //
 // A line is a size, or the number of ranks, and a result.
 #include <mpi.h>
@@ -12,7 +14,8 @@
 
 enum { WINDOW = 64, LARGEST = 1 << 20, TAG = 1 };
 
-static char message[LARGEST];
+static char message[LARGEST], received[LARGEST];
+static char *many; // for each rank, and from each
 static int rank, ranks;
 
 static int ascending(const void *a, const void *b) {
@@ -61,6 +64,45 @@ static void stream(int bytes, int size) {
   result(size, (double)count * size / (MPI_Wtime() - start) / 1e6);
 }
 
+static void both(int bytes, int size) {
+  MPI_Request out[WINDOW], in[WINDOW];
+  int rounds = bytes / size / WINDOW + 1;
+  MPI_Barrier(MPI_COMM_WORLD);
+  double start = MPI_Wtime();
+  for (int round = 0; round < rounds; round++) {
+    for (int i = 0; i < WINDOW; i++) MPI_Irecv(received, size, MPI_BYTE, !rank, TAG, MPI_COMM_WORLD, &in[i]);
+    for (int i = 0; i < WINDOW; i++) MPI_Isend(message, size, MPI_BYTE, !rank, TAG, MPI_COMM_WORLD, &out[i]);
+    MPI_Waitall(WINDOW, out, MPI_STATUSES_IGNORE);
+    MPI_Waitall(WINDOW, in, MPI_STATUSES_IGNORE);
+  }
+  result(size, 2.0 * rounds * WINDOW * size / (MPI_Wtime() - start) / 1e6);
+}
+
+static void call(const char *what, int size) {
+  if (!strcmp(what, "allreduce"))
+    MPI_Allreduce(message, received, size / sizeof(float), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  else if (!strcmp(what, "alltoall"))
+    MPI_Alltoall(many, size, MPI_BYTE, many + (size_t)size * ranks, size, MPI_BYTE, MPI_COMM_WORLD);
+  else
+    MPI_Bcast(message, size, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
+// collective has a barrier behind each call.
+static void collective(const char *what, int iters, int size) {
+  many = calloc(2 * (size_t)size, ranks);
+  double took = 0, sum;
+  for (int i = -iters / 10; i < iters; i++) {
+    double start = MPI_Wtime();
+    call(what, size);
+    if (i >= 0) took += MPI_Wtime() - start;
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  took *= 1e6 / iters;
+  MPI_Reduce(&took, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+  result(size, sum / ranks);
+  free(many);
+}
+
 static void barrier(int iters) {
   for (int i = 0; i < iters / 10; i++) MPI_Barrier(MPI_COMM_WORLD);
   double start = MPI_Wtime(), sum;
@@ -79,12 +121,16 @@ int main(int argc, char **argv) {
     fprintf(stderr, "pair: arguments are missing\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
-  if (!strcmp(argv[1], "barrier")) barrier(number);
+  const char *what = argv[1];
+  if (!strcmp(what, "barrier")) barrier(number);
   for (int i = 3; i < argc; i++) {
     int size = atoi(argv[i]);
-    if (size < 1 || size > LARGEST || ranks != 2) MPI_Abort(MPI_COMM_WORLD, 2);
-    if (!strcmp(argv[1], "latency")) latency(number, size);
-    else stream(number, size);
+    int pair = !strcmp(what, "latency") || !strcmp(what, "stream") || !strcmp(what, "both");
+    if (size < 1 || size > LARGEST || (pair && ranks != 2)) MPI_Abort(MPI_COMM_WORLD, 2);
+    if (!pair) collective(what, number, size);
+    else if (!strcmp(what, "latency")) latency(number, size);
+    else if (!strcmp(what, "stream")) stream(number, size);
+    else both(number, size);
   }
   fflush(stdout);
   MPI_Finalize();

@@ -96,17 +96,6 @@ half the round trip of a Push through a FIFO, on which calls are built.`,
 		time: "call (us)", rate: "calls/s",
 		own: []ownColumn{pushColumn, {"inline (us)", 2, func(r *memoryResult) float64 { return r.InlineUS }}},
 	},
-	{
-		bench: bench{
-			name: "mpi", short: "Message passing: package mpi",
-			long: `Rank 0 sends a message to rank 1, which sends one back: microseconds are half of that. Beside it is
-half the round trip of a Push through a FIFO, up to what a FIFO takes. Then rank 0 sends as much as
---bytes, 64 messages at a time: MB/s.`,
-			sizes: []int{4, 1024, 16384, 262144},
-		},
-		measure: (*memoryNode).passing, maxSize: maxMemory, time: "one way (us)", rate: "messages/s",
-		own: []ownColumn{pushColumn},
-	},
 }
 
 var pushColumn = ownColumn{"push (us)", 2, func(r *memoryResult) float64 { return r.PushUS }}

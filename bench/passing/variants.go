@@ -1,0 +1,186 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/rawlane/rawlane/bench/harness"
+	"github.com/rawlane/rawlane/bench/mpi"
+	"github.com/rawlane/rawlane/bench/netpair"
+	"github.com/rawlane/rawlane/bench/peers"
+	"github.com/rawlane/rawlane/internal/testbed"
+	"github.com/rawlane/rawlane/memfifo"
+)
+
+// variants are all programs, each of which takes a turn in every round.
+func (p *passing) variants() (all []harness.Variant) {
+	pairs := []string{ours, push, put, goes}
+	all = append(all, harness.Variant{Name: "pairs of rawlane", Rows: pairs, Run: p.ours})
+	for _, m := range p.mpis {
+		all = append(all, harness.Variant{Name: m.Name, Run: func(ctx context.Context) error { return p.pairsOf(ctx, m) }})
+	}
+	for _, n := range p.nodes {
+		all = append(all, harness.Variant{
+			Name: fmt.Sprintf("rawlane, %d ranks", n), Rows: []string{ours},
+			Run: func(ctx context.Context) error { return p.oursTogether(ctx, n) },
+		})
+		for _, m := range p.mpis {
+			all = append(all, harness.Variant{
+				Name: fmt.Sprintf("%s, %d ranks", m.Name, n), Rows: []string{m.Name},
+				Run: func(ctx context.Context) error { return p.others(ctx, m, n) },
+			})
+		}
+	}
+	return all
+}
+
+// line is what rawlane's command prints.
+type line struct {
+	Link string  `json:"link"`
+	Size int     `json:"size_bytes"`
+	P50  float64 `json:"p50_us"`
+	Mean float64 `json:"mean_us"`
+	MB   float64 `json:"mb_per_s"`
+}
+
+// ours are package mpi, what it is built on, and Go's TCP.
+func (p *passing) ours(ctx context.Context) error {
+	trips := func(name string) func(line) { return func(l line) { p.trips[l.Size].Add(name, l.P50) } }
+	iters, windows := []string{"--iters", strconv.Itoa(p.Iters)}, []string{"--iters", strconv.Itoa(*bytes / long * 10)}
+	if err := p.bench(ctx, []string{"mpi", "latency"}, sizes, iters, trips(ours)); err != nil {
+		return err
+	}
+	records := sizes[:len(sizes)-1]
+	if last := records[len(records)-1]; last > memfifo.MaxRecord {
+		return fmt.Errorf("a record of %d bytes", last)
+	}
+	few := append([]string{"--bytes", strconv.Itoa(*bytes)}, iters...)
+	if err := p.bench(ctx, []string{"fifo"}, records, few, trips(push)); err != nil {
+		return err
+	}
+	err := p.bench(ctx, []string{"latency"}, sizes[:1], append([]string{"--beside", "tcp"}, iters...), func(l line) {
+		if l.Link == "tcp" {
+			p.trips[short].Add(goes, l.P50)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	err = p.bench(ctx, []string{"mpi", "bandwidth"}, []int{long}, windows, func(l line) { p.oneWay.Add(ours, l.MB) })
+	if err != nil {
+		return err
+	}
+	err = p.bench(ctx, []string{"mpi", "bibw"}, []int{long}, windows, func(l line) { p.bothWays.Add(ours, l.MB) })
+	if err != nil {
+		return err
+	}
+	return p.bench(ctx, []string{"put"}, []int{long}, few, func(l line) { p.oneWay.Add(put, l.MB) })
+}
+
+// bench runs a benchmark of the command over the pair's interfaces.
+func (p *passing) bench(ctx context.Context, what []string, sizes []int, flags []string, add func(line)) error {
+	args := append(append([]string{}, what...), "--link=ring", "--size", list(sizes))
+	lines, err := netpair.Lines[line](ctx, p.pair, p.programs.Rawlane, append(args, flags...)...)
+	for _, l := range lines {
+		add(l)
+	}
+	return err
+}
+
+func list(numbers []int) string {
+	words := make([]string, len(numbers))
+	for k, n := range numbers {
+		words[k] = strconv.Itoa(n)
+	}
+	return strings.Join(words, ",")
+}
+
+// pairsOf are the messages of another MPI.
+func (p *passing) pairsOf(ctx context.Context, m *peers.MPI) error {
+	half, err := m.Run(ctx, p.hosts, peers.TCP, "latency", append([]int{p.Iters}, sizes...)...)
+	if err != nil {
+		return err
+	}
+	for size, us := range half {
+		p.trips[size].Add(m.Name, us)
+	}
+	for _, s := range []struct {
+		what string
+		to   *harness.Table
+	}{{"stream", p.oneWay}, {"both", p.bothWays}} {
+		rate, err := m.Run(ctx, p.hosts, peers.TCP, s.what, *bytes, long)
+		if err != nil {
+			return err
+		}
+		s.to.Add(m.Name, rate[long])
+	}
+	return nil
+}
+
+// iterations are fewer where ranks share cores: each call may take many slices of them.
+func (p *passing) iterations(ranks int, cores []int) int {
+	if cores == nil {
+		return max(p.Iters/100, 1)
+	}
+	return max(p.Iters/ranks, 1)
+}
+
+// oursTogether are the collective operations of package mpi.
+func (p *passing) oursTogether(ctx context.Context, n int) error {
+	cores, err := harness.Cores(n)
+	if err != nil {
+		return err
+	}
+	for _, c := range collectives {
+		args := []string{"mpi", c.name, "--link=ring", "--nodes", strconv.Itoa(n),
+			"--iters", strconv.Itoa(p.iterations(n, cores))}
+		if c.size > 0 {
+			args = append(args, "--size", strconv.Itoa(c.size))
+		}
+		lines, err := harness.Lines[line](ctx, &p.programs, args...)
+		if err != nil {
+			return err
+		}
+		p.together[key(c.name, n)].Add(ours, lines[0].Mean)
+	}
+	return nil
+}
+
+// others are the collective operations of another MPI, between namespaces on a bridge. MPICH's ranks
+// spin, and on shared cores wait for the scheduler: it is measured where each has one.
+func (p *passing) others(ctx context.Context, m *peers.MPI, n int) (err error) {
+	cores, err := harness.Cores(n)
+	if err != nil || cores == nil && m.Name == mpi.MPICH {
+		return err
+	}
+	bed, err := testbed.New(testbed.Config{Nodes: n})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = bed.Close() }() // what was measured counts
+	hosts, err := peers.NewHosts(ctx, bed, n, cores, p.pair.Dir())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closed := hosts.Close(); err == nil {
+			err = closed
+		}
+	}()
+	for _, c := range collectives {
+		numbers, of := []int{p.iterations(n, cores)}, n
+		if c.size > 0 {
+			numbers, of = append(numbers, c.size), c.size
+		}
+		us, err := m.Run(ctx, hosts, peers.TCP, c.name, numbers...)
+		if err != nil {
+			return err
+		}
+		p.together[key(c.name, n)].Add(m.Name, us[of])
+	}
+	return nil
+}
