@@ -151,9 +151,9 @@ func (p *passing) makeTables() (all []*harness.Table) {
 func key(operation string, ranks int) string { return operation + " " + strconv.Itoa(ranks) }
 
 // best returns the best of the other MPIs' rows in a table.
-func best(t *harness.Table, less func(a, b *harness.Row) bool) (row *harness.Row) {
+func best(t *harness.Table, better func(a, b *harness.Row) bool) (row *harness.Row) {
 	for _, r := range t.Rows {
-		if slices.Contains([]string{mpi.OpenMPI, mpi.MPICH}, r.Name) && (row == nil || less(r, row)) {
+		if slices.Contains([]string{mpi.OpenMPI, mpi.MPICH}, r.Name) && (row == nil || better(r, row)) {
 			row = r
 		}
 	}
@@ -170,6 +170,8 @@ func over(a, b *harness.Row) float64 {
 
 func (p *passing) targets() []harness.Target {
 	trip := p.trips[short]
+	more := func(a, b *harness.Row) bool { return a.Median() > b.Median() }
+	less := func(a, b *harness.Row) bool { return a.Median() < b.Median() }
 	of := func(t *harness.Table, name string) float64 { return over(t.Find(ours), t.Find(name)) }
 	all := []harness.Target{
 		{What: "a round trip of 4 bytes at most 1.4 x the push below it", Got: of(trip, push), Limit: pushLimit},
@@ -181,14 +183,14 @@ func (p *passing) targets() []harness.Target {
 		},
 		{
 			What: "messages of 1 MiB at least 1.0 x the better MPI's", Limit: streamLimit, AtLeast: true,
-			Got: over(p.oneWay.Find(ours), best(p.oneWay, func(a, b *harness.Row) bool { return a.Median() > b.Median() })),
+			Got: over(p.oneWay.Find(ours), best(p.oneWay, more)),
 		},
 	}
 	for _, n := range p.nodes {
 		t := p.together[key("allreduce", n)]
 		all = append(all, harness.Target{
 			What:  fmt.Sprintf("an allreduce of 8 bytes among %d at most 0.5 x the better MPI's", n),
-			Got:   over(t.Find(ours), best(t, func(a, b *harness.Row) bool { return a.Median() < b.Median() })),
+			Got:   over(t.Find(ours), best(t, less)),
 			Limit: allreduceLimit,
 		})
 	}

@@ -21,7 +21,9 @@ func (p *passing) variants() (all []harness.Variant) {
 	pairs := []string{ours, push, put, goes}
 	all = append(all, harness.Variant{Name: "pairs of rawlane", Rows: pairs, Run: p.ours})
 	for _, m := range p.mpis {
-		all = append(all, harness.Variant{Name: m.Name, Run: func(ctx context.Context) error { return p.pairsOf(ctx, m) }})
+		all = append(all, harness.Variant{
+			Name: m.Name, Run: func(ctx context.Context) error { return p.pairsOf(ctx, m) },
+		})
 	}
 	for _, n := range p.nodes {
 		all = append(all, harness.Variant{
@@ -150,8 +152,8 @@ func (p *passing) oursTogether(ctx context.Context, n int) error {
 	return nil
 }
 
-// others are the collective operations of another MPI, between namespaces on a bridge. MPICH's ranks
-// spin, and on shared cores wait for the scheduler: it is measured where each has one.
+// others are the collective operations of another MPI, between namespaces on a bridge. MPICH's
+// ranks spin, and on shared cores wait for the scheduler: it is measured where each has one.
 func (p *passing) others(ctx context.Context, m *peers.MPI, n int) (err error) {
 	cores, err := harness.Cores(n)
 	if err != nil || cores == nil && m.Name == mpi.MPICH {

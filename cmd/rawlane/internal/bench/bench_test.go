@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +17,6 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/keyring"
-	"github.com/rawlane/rawlane/memfifo"
 )
 
 // The keys of docs/bench-json.md are those that are printed, in each benchmark.
@@ -73,7 +73,7 @@ func TestBenchMemoryJSON(t *testing.T) {
 	if testing.Short() {
 		bytes = "200000"
 	}
-	for _, bench := range []string{"put", "get", "fifo", "amo", "conn", "rpc", "mpi"} {
+	for _, bench := range []string{"put", "get", "fifo", "amo", "conn", "rpc"} {
 		t.Run(bench, func(t *testing.T) {
 			out, errs, status := command(t, "bench", bench, "--iters", "50", "--bytes", bytes, "--loss", "0.01", "--json")
 			if status != cli.ExitDone || errs != "" {
@@ -87,7 +87,7 @@ func TestBenchMemoryJSON(t *testing.T) {
 				}
 				if !(r.Bench == bench && 0 < r.MinUS && r.MinUS <= r.P50US && r.P50US <= r.MaxUS && r.MsgsPerS > 0 && r.MBPerS > 0 && r.Frames > 0 && r.Loss == 0.01 &&
 					(r.DuplexMBPerS > 0) == (bench == "put") && (r.BatchedPerS > 0) == (bench == "fifo") &&
-					(r.PushUS > 0) == (bench == "conn" || bench == "rpc" || bench == "mpi" && r.SizeBytes <= memfifo.MaxRecord) && (r.InlineUS > 0) == (bench == "rpc")) {
+					(r.PushUS > 0) == (bench == "conn" || bench == "rpc") && (r.InlineUS > 0) == (bench == "rpc")) {
 					t.Errorf("%s", line)
 				}
 				_ = json.Unmarshal([]byte(line), &keys) // it did above
@@ -98,6 +98,69 @@ func TestBenchMemoryJSON(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The same of message passing.
+func TestBenchMPIJSON(t *testing.T) {
+	doc, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "bench-json.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range mpiBenches {
+		t.Run(b.name, func(t *testing.T) {
+			args := []string{"bench", "mpi", b.name, "--nodes", "3", "--iters", "130", "--loss", "0.01", "--json"}
+			want := []int{0}
+			if b.unit > 0 {
+				args, want = append(args, "-m", "4,20000"), []int{4, 20000}
+			}
+			out, errs, status := command(t, args...)
+			if status != cli.ExitDone || errs != "" || strings.Count(out, "\n") != len(want) {
+				t.Fatalf("status %d, said %s, printed %s", status, errs, out)
+			}
+			for line := range strings.Lines(out) {
+				var r mpiResult
+				var keys map[string]any
+				if err := errors.Join(json.Unmarshal([]byte(line), &r), json.Unmarshal([]byte(line), &keys)); err != nil {
+					t.Fatal(err)
+				}
+				iters, window := 130, 0
+				if r.SizeBytes > largeMessage {
+					iters = 13
+				}
+				if b.name == "bandwidth" || b.name == "bibw" {
+					iters, window = max(1, iters/mpiWindow), mpiWindow
+				}
+				if r.Bench != "mpi "+b.name || r.SizeBytes != want[0] || r.Iters != iters || r.Window != window ||
+					r.Frames == 0 || r.Loss != 0.01 ||
+					window == 0 && (r.MinUS <= 0 || r.MinUS > r.MeanUS || r.MeanUS > r.MaxUS) ||
+					window > 0 && (r.MsgsPerS <= 0 || math.Abs(r.MBPerS*1e6/r.MsgsPerS-float64(r.SizeBytes)) > 1e-6) {
+					t.Errorf("%s", line)
+				}
+				want = want[1:]
+				for key := range keys {
+					if !strings.Contains(string(doc), "`"+key+"`") {
+						t.Errorf("%s is not in docs/bench-json.md", key)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestBenchMPI_Misuse(t *testing.T) {
+	for what, flags := range map[string][]string{
+		"which benchmark? (latency, bandwidth, bibw, allreduce, alltoall, bcast or barrier)": nil,
+		`unknown verb "osu_latency"`:                      {"osu_latency"},
+		"--size 0: want 1 to 1073741824":                  {"latency", "-m", "0"},
+		"--size 6: want 1 to 1073741824, a multiple of 4": {"allreduce", "-m", "4,6"},
+		"--iters 0: want 1 to 1000000":                    {"bcast", "--iters", "0"},
+		"unknown flag: --size":                            {"barrier", "--size", "4"},
+	} {
+		out, errs, status := command(t, append([]string{"bench", "mpi"}, flags...)...)
+		if status != cli.ExitMisused || out != "" || !strings.Contains(errs, what) {
+			t.Errorf("%v: status %d, said %s", flags, status, errs)
+		}
 	}
 }
 

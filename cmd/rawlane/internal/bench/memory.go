@@ -124,7 +124,7 @@ nodes than 0 and 1 are idle.
 	b.cluster.FaultFlags(cmd)
 	f := cmd.Flags()
 	if b.maxSize > 0 {
-		cli.SizesFlag(f, &b.sizes, "size", "sizes")
+		cli.SizesFlag(f, &b.sizes, "size", "", "sizes")
 	}
 	b.bytes = 64 << 20
 	cli.SizeFlag(f, &b.bytes, "bytes", "bytes to send per size, for the rates: 1000000, 64M")

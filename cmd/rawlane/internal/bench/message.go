@@ -94,7 +94,7 @@ const (
 func newMessageCommand(b messageBench) *cobra.Command {
 	cmd := b.command(maxIters, "messages per size, not counting those that warm up", b.prepare, b.part)
 	f := cmd.Flags()
-	cli.SizesFlag(f, &b.sizes, "size", "payload sizes")
+	cli.SizesFlag(f, &b.sizes, "size", "", "payload sizes")
 	switch b.name {
 	case "latency":
 		cli.ListFlag(f, &b.networks, "beside", "udp,tcp",

@@ -49,7 +49,7 @@ var (
 )
 
 const (
-	ofAllRanks = "Microseconds are of one call: of each rank the mean, and of these the mean, the least and the greatest."
+	ofAllRanks = "Microseconds are of one call:\nof each rank the mean, and of these the mean, the least and the greatest."
 	pairRanks  = 2
 )
 
@@ -64,12 +64,14 @@ var mpiBenches = []mpiBench{
 	},
 	{
 		bench: bench{name: "bandwidth", short: "Messages one way, 64 at a time",
-			long: "Rank 0 sends 64 messages at once to rank 1, which answers when it has all of them, again and again."},
+			long: `Rank 0 sends 64 messages at once to rank 1, which answers when it has all of them, again and
+again.`},
 		measure: (*mpiNode).bandwidth, ranks: pairRanks, unit: 1, columns: streamColumns,
 	},
 	{
 		bench: bench{name: "bibw", short: "Messages both ways, 64 at a time",
-			long: "Ranks 0 and 1 send 64 messages at once to each other, again and again: bandwidth is that of both."},
+			long: `Ranks 0 and 1 send 64 messages at once to each other, again and again: bandwidth is that of
+both.`},
 		measure: (*mpiNode).bothWays, ranks: pairRanks, unit: 1, columns: streamColumns,
 	},
 	{
@@ -88,7 +90,8 @@ var mpiBenches = []mpiBench{
 		measure: (*mpiNode).bcast, unit: 1, columns: collectiveColumns,
 	},
 	{
-		bench:   bench{name: "barrier", short: "Barriers of all ranks", long: "All ranks wait for each other. " + ofAllRanks},
+		bench: bench{name: "barrier", short: "Barriers of all ranks",
+			long: "All ranks wait for each other. " + ofAllRanks},
 		measure: (*mpiNode).barrier, columns: collectiveColumns,
 	},
 }
@@ -124,8 +127,7 @@ func (b mpiBench) newCommand() *cobra.Command {
 	b.cluster.ModeFlag(cmd)
 	b.cluster.FaultFlags(cmd)
 	if b.unit > 0 {
-		cli.SizesFlag(cmd.Flags(), &b.sizes, "size", "sizes of messages, in bytes")
-		cmd.Flags().Lookup("size").Shorthand = "m"
+		cli.SizesFlag(cmd.Flags(), &b.sizes, "size", "m", "sizes of messages, in bytes")
 	}
 	return cmd
 }

@@ -35,8 +35,13 @@ func (n *mpiNode) compare(from int, got []byte) error {
 	return nil
 }
 
-// warmUp is how many iterations do not count.
-func (r *mpiResult) warmUp() int { return max(1, r.Iters/warmUpShare) }
+// warmUp is how many iterations do not count: as in the OSU benchmarks, more of short messages.
+func (r *mpiResult) warmUp() int {
+	if r.SizeBytes > largeMessage || r.Window > 0 {
+		return max(10, r.Iters/warmUpShare)
+	}
+	return max(200, r.Iters/warmUpShare)
+}
 
 // latency is osu_latency's loop.
 func (n *mpiNode) latency(ctx context.Context, r *mpiResult) error {

@@ -55,9 +55,9 @@ func (s sizes) Set(text string) error {
 	return nil
 }
 
-// SizesFlag defines a flag for numbers of bytes.
-func SizesFlag(f *pflag.FlagSet, to *[]int, name, usage string) {
-	f.Var(sizes{list[int]{to: to, kind: "BYTES,..."}}, name, usage+": 64,1k, or 1:1M, which doubles")
+// SizesFlag defines a flag for numbers of bytes, with a letter unless that is "".
+func SizesFlag(f *pflag.FlagSet, to *[]int, name, letter, usage string) {
+	f.VarP(sizes{list[int]{to: to, kind: "BYTES,..."}}, name, letter, usage+": 64,1k, or 1:1M, which doubles")
 }
 
 // size is the value of a flag: a number of bytes.

@@ -15,7 +15,7 @@ func TestSizes(t *testing.T) {
 	} {
 		var sizes []int
 		f := pflag.NewFlagSet("", pflag.ContinueOnError)
-		SizesFlag(f, &sizes, "size", "sizes")
+		SizesFlag(f, &sizes, "size", "", "sizes")
 		got := "error"
 		if err := f.Set("size", text); err == nil {
 			got = fmt.Sprint(sizes)
