@@ -49,8 +49,9 @@ var (
 )
 
 const (
-	ofAllRanks = "Microseconds are of one call:\nof each rank the mean, and of these the mean, the least and the greatest."
-	pairRanks  = 2
+	ofAllRanks = `Microseconds are of one call:
+of each rank the mean, and of these the mean, the least and the greatest.`
+	pairRanks = 2
 )
 
 // mpiSizes are those of the OSU benchmarks.
