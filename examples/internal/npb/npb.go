@@ -1,0 +1,146 @@
+// Package npb is what those of the NAS Parallel Benchmarks that are examples here have in common:
+// their random numbers, their command line, the clock and the report.
+//
+// Source: D. Bailey et al., The NAS Parallel Benchmarks, NASA Ames RNR-94-007; the problems' sizes
+// and the values that verify a result are those of NPB 3.4.
+package npb
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rawlane/rawlane/cluster/start"
+	"github.com/rawlane/rawlane/mpi"
+)
+
+// Kernel solves a benchmark's problem of a class. All ranks call it; what rank 0 prints is shown.
+type Kernel func(ctx context.Context, c *mpi.Comm, class string, out io.Writer) (Result, error)
+
+// Main is the main function of a benchmark. Where nobody has started it as one of several
+// processes, it has four ranks.
+func Main(name string, kernel Kernel) {
+	class, err := parse(strings.ToLower(name), os.Args[1:], os.Stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return
+	case err != nil:
+		os.Exit(2) // parse has said why
+	}
+	start.Main(start.Config{Nodes: 4}, program(name, kernel, class, os.Stdout))
+}
+
+// Run is Main for tests: on a fabric.
+func Run(ctx context.Context, ranks int, name string, kernel Kernel, class string, out io.Writer) error {
+	return start.Run(ctx, start.Config{Nodes: ranks}, program(name, kernel, class, out))
+}
+
+// classes are the sizes of the problems: a sample, a workstation's, and the smallest real one.
+func classes() []string { return []string{"S", "W", "A"} }
+
+// parse reads the command line: the class. It prints what is wrong with it, and how to use it.
+func parse(program string, args []string, stderr io.Writer) (class string, err error) {
+	flags := flag.NewFlagSet(program, flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	class = "S"
+	flags.Func("class", "the problem's `size`: S, W or A (default S)", func(value string) error {
+		class = strings.ToUpper(value)
+		if !slices.Contains(classes(), class) {
+			return errors.New("want S, W or A")
+		}
+		return nil
+	})
+	if err := flags.Parse(args); err != nil {
+		return "", err
+	}
+	if flags.NArg() > 0 {
+		err := fmt.Errorf("unexpected argument %q: the class is set by -class", flags.Arg(0))
+		fmt.Fprintln(stderr, err)
+		flags.Usage()
+		return "", err
+	}
+	return class, nil
+}
+
+// program is each node's part.
+func program(name string, kernel Kernel, class string, out io.Writer) func(context.Context, *start.Node) error {
+	return func(ctx context.Context, n *start.Node) error {
+		w, err := mpi.Open(n.Endpoint, mpi.Config{})
+		if err != nil {
+			return err
+		}
+		return errors.Join(runRank(ctx, w.Comm(), name, kernel, class, out), w.Close())
+	}
+}
+
+func runRank(ctx context.Context, c *mpi.Comm, name string, kernel Kernel, class string, out io.Writer) error {
+	if c.Rank() != 0 {
+		out = io.Discard
+	}
+	fmt.Fprintf(out, "\n NAS Parallel Benchmarks, in Go -- %s Benchmark\n\n", name)
+	result, err := kernel(ctx, c, class, out)
+	if err != nil {
+		return err
+	}
+	result.print(out, name, class, c.Size())
+	if err := c.Barrier(ctx); err != nil { // nobody needs this rank any more
+		return err
+	}
+	if c.Rank() == 0 && result.Wrong != nil {
+		return fmt.Errorf("%s, class %s, is not verified: %w", name, class, result.Wrong)
+	}
+	return nil
+}
+
+// Time returns how long f takes: at the slowest rank, where all begin together.
+func Time(ctx context.Context, c *mpi.Comm, f func() error) (time.Duration, error) {
+	if err := c.Barrier(ctx); err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	if err := f(); err != nil {
+		return 0, err
+	}
+	took := []time.Duration{time.Since(start)}
+	err := mpi.Allreduce(ctx, c, took, took, mpi.Max)
+	return took[0], err
+}
+
+// Result of a benchmark.
+type Result struct {
+	Size       int           // of the problem
+	Iterations int           // that were timed
+	Time       time.Duration // that they took
+	Operations float64       // that they did
+	Operation  string        // what these are
+	Wrong      error         // why the result is not verified; nil if it is
+}
+
+// print prints the report in NPB's form.
+func (r Result) print(out io.Writer, name, class string, processes int) {
+	verification := "SUCCESSFUL"
+	if r.Wrong != nil {
+		verification = "UNSUCCESSFUL"
+	}
+	mops := r.Operations / 1e6 / r.Time.Seconds()
+	fmt.Fprintf(out, "\n\n %s Benchmark Completed\n", name)
+	for _, line := range []struct{ what, value string }{
+		{"Class", class},
+		{"Size", fmt.Sprint(r.Size)},
+		{"Iterations", fmt.Sprint(r.Iterations)},
+		{"Time in seconds", fmt.Sprintf("%.2f", r.Time.Seconds())},
+		{"Total processes", fmt.Sprint(processes)},
+		{"Mop/s total", fmt.Sprintf("%.2f", mops)},
+		{"Mop/s/process", fmt.Sprintf("%.2f", mops/float64(processes))},
+		{"Operation type", r.Operation},
+		{"Verification", verification},
+	} {
+		fmt.Fprintf(out, " %-15s = %24s\n", line.what, line.value)
+	}
+}

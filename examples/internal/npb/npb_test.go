@@ -1,0 +1,136 @@
+package npb
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"io"
+	"math/big"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
+	"github.com/rawlane/rawlane/mpi"
+)
+
+// Numbers are those of exact arithmetic, and a sequence that was passed over goes on as one that
+// was read.
+func TestRandom(t *testing.T) {
+	read := NewRandom()
+	x, m := big.NewInt(seed), new(big.Int).Lsh(big.NewInt(1), 46)
+	for n := range uint64(1000) {
+		skipped := NewRandom()
+		skipped.Skip(n)
+		if *skipped != *read {
+			t.Fatalf("after %d numbers %d, and %d if they are skipped", n, read.x, skipped.x)
+		}
+		x.Mod(x.Mul(x, big.NewInt(multiplier)), m)
+		want, _ := new(big.Float).Quo(new(big.Float).SetInt(x), new(big.Float).SetInt(m)).Float64()
+		if got := read.Float64(); got != want {
+			t.Fatalf("number %d is %v, want %v", n, got, want)
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"", "S"}, {"-class W", "W"}, {"-class=a", "A"},
+	} {
+		var said strings.Builder
+		if class, err := parse("cg", strings.Fields(c.args), &said); class != c.want || err != nil || said.Len() > 0 {
+			t.Errorf("%q: %q, %v, said %q; want %q", c.args, class, err, &said, c.want)
+		}
+	}
+	for args, want := range map[string]string{
+		"-class Z": "want S, W or A",
+		"-class":   "flag needs an argument: -class",
+		"-size 3":  "flag provided but not defined: -size",
+		"A":        `unexpected argument "A": the class is set by -class`,
+	} {
+		var said strings.Builder
+		_, err := parse("cg", strings.Fields(args), &said)
+		if err == nil || !strings.Contains(said.String(), want) || !strings.Contains(said.String(), "Usage of cg:\n  -class") {
+			t.Errorf("%q: %v, said %q; want %q, and how to use it", args, err, &said, want)
+		}
+	}
+	if _, err := parse("cg", []string{"-h"}, io.Discard); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("-h: %v", err)
+	}
+}
+
+// The report is rank 0's alone, in NPB's form.
+func TestRun_Report(t *testing.T) {
+	var out strings.Builder
+	kernel := func(_ context.Context, c *mpi.Comm, _ string, out io.Writer) (Result, error) {
+		_, err := io.WriteString(out, " rank 0 says so\n")
+		return Result{Size: 1400, Iterations: 15, Time: 2 * time.Second, Operations: 300e6, Operation: "floating point"}, err
+	}
+	if err := Run(t.Context(), 2, "CG", kernel, "S", &out); err != nil {
+		t.Fatal(err)
+	}
+	const want = `
+ NAS Parallel Benchmarks, in Go -- CG Benchmark
+
+ rank 0 says so
+
+
+ CG Benchmark Completed
+ Class           =                        S
+ Size            =                     1400
+ Iterations      =                       15
+ Time in seconds =                     2.00
+ Total processes =                        2
+ Mop/s total     =                   150.00
+ Mop/s/process   =                    75.00
+ Operation type  =           floating point
+ Verification    =               SUCCESSFUL
+`
+	if out.String() != want {
+		t.Errorf("got %s\nwant %s", &out, want)
+	}
+}
+
+// What is not verified is an error.
+func TestRun_NotVerified(t *testing.T) {
+	var out strings.Builder
+	wrong := errors.New("zeta is 1")
+	err := Run(t.Context(), 2, "CG", func(context.Context, *mpi.Comm, string, io.Writer) (Result, error) {
+		return Result{Time: time.Second, Wrong: wrong}, nil
+	}, "S", &out)
+	if !errors.Is(err, wrong) || !strings.Contains(out.String(), "= "+strings.Repeat(" ", 12)+"UNSUCCESSFUL\n") {
+		t.Errorf("%v, printed %s", err, &out)
+	}
+}
+
+// The time is that of the slowest rank, at all of them, and begins when the last one is there.
+func TestTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ranks sync.WaitGroup
+		for _, e := range mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}}) {
+			w, err := mpi.Open(e, mpi.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := w.Comm()
+			ranks.Go(func() {
+				time.Sleep(3 * time.Second * time.Duration(c.Rank())) // of virtual time: rank 1 comes later
+				took, err := Time(t.Context(), c, func() error {
+					err := mpi.Bcast(t.Context(), c, make([]int, 1), 1) // rank 0 waits for rank 1
+					time.Sleep(time.Second * time.Duration(c.Rank()))
+					return err
+				})
+				if err != nil || took < time.Second || took > 2*time.Second {
+					t.Errorf("rank %d: %v, %v; want a second", c.Rank(), took, err)
+				}
+				if err := errors.Join(c.Barrier(t.Context()), w.Close()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		ranks.Wait()
+	})
+}
