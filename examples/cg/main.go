@@ -1,0 +1,106 @@
+// Command cg is the conjugate gradient benchmark of the NAS Parallel Benchmarks: it estimates an
+// eigenvalue of a large sparse matrix by the inverse power method, each step of which solves a
+// system of equations. Each rank has some rows. A product with the matrix takes an Allgatherv of
+// the vector, a dot product an Allreduce of one number.
+//
+//	go run ./examples/cg -class A                       four ranks in this process
+//	go build ./examples/cg && rawlane run -n 4 ./cg     a process for each, on kernel links
+//	go build ./examples/cg && mpirun -n 4 ./cg          started by MPICH
+//
+// Any number of ranks will do. Source: see package npb, whose CG has the same matrix, and cuts it
+// into blocks rather than rows.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/rawlane/rawlane/examples/internal/npb"
+	"github.com/rawlane/rawlane/mpi"
+)
+
+func main() { npb.Main("CG", estimate) }
+
+// problem is that of a class.
+type problem struct {
+	rows     int
+	nonzeros int // of each of the random vectors that the matrix is made of
+	shift    float64
+	zeta     float64 // the result
+}
+
+func problems() map[string]problem {
+	return map[string]problem{
+		"S": {1400, 7, 10, 8.5971775078648},
+		"W": {7000, 8, 12, 10.362595087124},
+		"A": {14000, 11, 20, 17.130235054029},
+	}
+}
+
+const (
+	iterations = 15    // of the power method
+	tolerance  = 1e-10 // of the result, relative
+)
+
+// estimate is each rank's part.
+func estimate(ctx context.Context, c *mpi.Comm, class string, out io.Writer) (npb.Result, error) {
+	return solve(ctx, c, problems()[class], out)
+}
+
+func solve(ctx context.Context, c *mpi.Comm, p problem, out io.Writer) (r npb.Result, err error) {
+	fmt.Fprintf(out, " Size: %d\n Iterations: %d\n Number of nonzeroes per row: %d\n Eigenvalue shift: %.3f\n"+
+		" Total number of processes: %d\n\n", p.rows, iterations, p.nonzeros, p.shift, c.Size())
+	s := newSolver(c, p)
+	if _, err := s.power(ctx, 1, io.Discard); err != nil { // untimed: all memory is in use afterwards
+		return r, err
+	}
+	var zeta float64
+	r = npb.Result{Size: p.rows, Iterations: iterations, Operations: p.operations(), Operation: "floating point"}
+	r.Time, err = npb.Time(ctx, c, func() (err error) {
+		zeta, err = s.power(ctx, iterations, out)
+		return err
+	})
+	if err != nil {
+		return r, err
+	}
+	if off := math.Abs(zeta-p.zeta) / p.zeta; !(off <= tolerance) { // nor if it is no number
+		r.Wrong = fmt.Errorf("zeta is %.13f, want %.13f", zeta, p.zeta)
+	}
+	return r, nil
+}
+
+// operations is how many floating point operations NPB counts.
+func (p *problem) operations() float64 {
+	row := float64(p.nonzeros * (p.nonzeros + 1))
+	return 2 * iterations * float64(p.rows) * (3 + row + steps*(5+row) + 3)
+}
+
+// power is the inverse power method: from a vector of ones on, it solves A z = x, and goes on with
+// z of length 1 as x. It returns the estimate of the eigenvalue: zeta.
+func (s *solver) power(ctx context.Context, iterations int, out io.Writer) (zeta float64, err error) {
+	for i := range s.x {
+		s.x[i] = 1
+	}
+	fmt.Fprintf(out, "   iteration           ||r||                 zeta\n")
+	for iteration := 1; iteration <= iterations; iteration++ {
+		residual, err := s.conjugateGradient(ctx)
+		if err != nil {
+			return 0, err
+		}
+		sums := []float64{dot(s.x, s.z), dot(s.z, s.z)}
+		if err := mpi.Allreduce(ctx, s.c, sums, sums, mpi.Sum); err != nil {
+			return 0, err
+		}
+		zeta = s.shift + 1/sums[0]
+		length := math.Sqrt(sums[1])
+		for i, z := range s.z {
+			s.x[i] = z / length
+		}
+		if iteration == 1 || iteration%5 == 0 {
+			fmt.Fprintf(out, "    %5d      %21.14E%21.13f\n", iteration, residual, zeta)
+		}
+	}
+	return zeta, nil
+}
