@@ -65,10 +65,16 @@ func solve(ctx context.Context, c *mpi.Comm, p problem, out io.Writer) (r npb.Re
 	if err != nil {
 		return r, err
 	}
-	if off := math.Abs(zeta-p.zeta) / p.zeta; !(off <= tolerance) { // nor if it is no number
-		r.Wrong = fmt.Errorf("zeta is %.13f, want %.13f", zeta, p.zeta)
-	}
+	r.Wrong = p.verify(zeta)
 	return r, nil
+}
+
+// verify returns what is wrong with a result.
+func (p *problem) verify(zeta float64) error {
+	if off := math.Abs(zeta-p.zeta) / p.zeta; !(off <= tolerance) { // nor if it is no number
+		return fmt.Errorf("zeta is %.13f, want %.13f", zeta, p.zeta)
+	}
+	return nil
 }
 
 // operations is how many floating point operations NPB counts.
