@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"encoding/xml"
 	"errors"
 	"io"
@@ -94,27 +93,5 @@ func TestWrite(t *testing.T) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-// A peer that fails is left out from then on; a link that every machine has ends the run.
-func TestVariants_LeftOut(t *testing.T) {
-	turns := 0
-	failed := errors.New("not today")
-	c := &compare{Bench: &harness.Bench{}, left: map[string]bool{}}
-	fails := func(name string) harness.Variant {
-		return harness.Variant{Name: name, Run: c.mayFail(name, func(context.Context) error { turns++; return failed })}
-	}
-	peer := fails("MPI")
-	for range 3 {
-		if err := peer.Run(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}
-	if turns != 1 {
-		t.Errorf("%d turns of what has failed", turns)
-	}
-	if err := fails("rawlane, ring").Run(t.Context()); !errors.Is(err, failed) {
-		t.Errorf("%v, want %v", err, failed)
 	}
 }

@@ -67,7 +67,6 @@ type compare struct {
 	tools    peers.Tools
 	mpis     []*peers.MPI
 	links    []string
-	left     map[string]bool // variants that failed, and take no more turns
 
 	barrierRows []string // of bench/barrier, for -rows
 
@@ -75,7 +74,7 @@ type compare struct {
 }
 
 func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
-	c := &compare{Bench: hb, plan: full, left: make(map[string]bool)}
+	c := &compare{Bench: hb, plan: full}
 	if *quick {
 		c.plan = brief
 		if hb.Rounds == 5 {
@@ -125,7 +124,7 @@ func (c *compare) prepare(ctx context.Context) (err error) {
 	for _, find := range []func(context.Context, string) (*peers.MPI, error){peers.OpenMPI, peers.MPICH} {
 		m, err := find(ctx, c.pair.Dir())
 		if err != nil {
-			leftOut(err)
+			c.LeftOut(err)
 			continue
 		}
 		c.mpis = append(c.mpis, m)
@@ -133,9 +132,6 @@ func (c *compare) prepare(ctx context.Context) (err error) {
 	c.hosts, err = peers.NewHosts(ctx, c.pair.Bed(), 2, c.pair.Cores(), c.pair.Dir())
 	return err
 }
-
-// leftOut says in one line what is not compared, and why.
-func leftOut(why error) { fmt.Fprintf(os.Stderr, "compare: left out: %v\n", why) }
 
 // allRows are those of a machine where everything is installed.
 func (c *compare) allRows(ctx context.Context) (r harness.Report, err error) {
@@ -175,23 +171,7 @@ func (c *compare) makeGrids() {
 func (c *compare) variants() []harness.Variant {
 	all := slices.Concat(c.inC(), c.others(), c.ours(), c.allBarriers())
 	for i := range all {
-		all[i].Run = c.mayFail(all[i].Name, all[i].Run)
+		all[i].MayFail = !slices.Contains(required, all[i].Name)
 	}
 	return all
-}
-
-// mayFail is a turn of a variant, unless it has failed before.
-func (c *compare) mayFail(name string, run func(context.Context) error) func(context.Context) error {
-	return func(ctx context.Context) error {
-		if c.left[name] {
-			return nil
-		}
-		err := run(ctx)
-		if err == nil || ctx.Err() != nil || slices.Contains(required, name) {
-			return err
-		}
-		c.left[name] = true
-		leftOut(fmt.Errorf("%s: %w", name, err))
-		return nil
-	}
 }

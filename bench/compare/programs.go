@@ -91,12 +91,12 @@ func (c *compare) others() (all []harness.Variant) {
 	}
 	slices.SortFunc(all, func(a, b harness.Variant) int { return -strings.Compare(a.Name, b.Name) })
 	if err := peers.Find("ucx_perftest", "ucx-utils"); err != nil && !c.Rows {
-		leftOut(err)
+		c.LeftOut(err)
 	} else {
 		all = append(all, harness.Variant{Name: "UCX, TCP", Run: c.runUCX})
 	}
 	if err := peers.Find("fi_pingpong", "libfabric-bin"); err != nil && !c.Rows {
-		leftOut(err)
+		c.LeftOut(err)
 	} else {
 		all = append(all, c.libfabric("libfabric, TCP", "tcp", "msg"), c.libfabric("libfabric, UDP", "udp", "dgram"))
 	}

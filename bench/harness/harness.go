@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -96,19 +97,34 @@ type Variant struct {
 	Name string
 	Rows []string // names of the rows that Run adds to; the variant's own if empty
 	Run  func(context.Context) error
+
+	MayFail bool // and is left out from then on: a program of others, or what a machine may lack
 }
 
 // RunRounds runs the variants in turns, so that a slow moment of the machine slows all of them.
 func (b *Bench) RunRounds(ctx context.Context, all []Variant) error {
+	all = slices.Clone(all)
 	for range b.Rounds {
-		for _, v := range all {
-			if err := v.Run(ctx); err != nil {
+		for k, v := range all {
+			if v.Run == nil {
+				continue
+			}
+			err := v.Run(ctx)
+			switch {
+			case err == nil:
+			case ctx.Err() == nil && v.MayFail:
+				b.LeftOut(fmt.Errorf("%s: %w", v.Name, err))
+				all[k].Run = nil
+			default:
 				return fmt.Errorf("%s: %w", v.Name, err)
 			}
 		}
 	}
 	return nil
 }
+
+// LeftOut says what is not compared, and why.
+func (b *Bench) LeftOut(why error) { fmt.Fprintf(os.Stderr, "%s: left out: %v\n", b.Name, why) }
 
 // ParseNodes reads the list of a flag -nodes: how many nodes, at most so many, separated by commas.
 func ParseNodes(text string, most int) (nodes []int, err error) {

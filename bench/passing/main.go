@@ -10,7 +10,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 
@@ -105,7 +104,7 @@ func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 	for _, find := range []func(context.Context, string) (*peers.MPI, error){peers.OpenMPI, peers.MPICH} {
 		m, err := find(ctx, p.pair.Dir())
 		if err != nil {
-			fmt.Fprintf(os.Stderr, "passing: left out: %v\n", err)
+			p.LeftOut(err)
 			continue
 		}
 		p.mpis = append(p.mpis, m)

@@ -1,0 +1,36 @@
+//go:build linux
+
+package harness
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+// A variant that may fail is left out once it has; another one ends the run.
+func TestRunRounds_LeftOut(t *testing.T) {
+	failed := errors.New("not today")
+	var turns [2]int
+	b := Bench{Name: "test", Rounds: 3}
+	variants := []Variant{
+		{Name: "peer", MayFail: true, Run: func(context.Context) error { turns[0]++; return failed }},
+		{Name: "ours", Run: func(context.Context) error {
+			if turns[1]++; turns[1] == 3 {
+				return failed
+			}
+			return nil
+		}},
+	}
+	if err := b.RunRounds(t.Context(), variants); !errors.Is(err, failed) || err.Error() != "ours: not today" {
+		t.Errorf("%v", err)
+	}
+	if turns != [2]int{1, 3} {
+		t.Errorf("%d turns, want 1 and 3", turns)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := b.RunRounds(ctx, variants[:1]); !errors.Is(err, failed) {
+		t.Errorf("%v of a run that was ended", err)
+	}
+}
