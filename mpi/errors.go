@@ -30,6 +30,14 @@ var (
 	ErrReceived = errors.New("message was received before")
 	// ErrWithdrawn: the sender's context ended before its message was read.
 	ErrWithdrawn = errors.New("the sender has taken the message back")
+	// ErrRange: the elements are not all in the rank's part of the window. MPI_ERR_RMA_RANGE.
+	ErrRange = errors.New("out of the window's range")
+	// ErrEpoch: no epoch, or another one, is open at the rank. MPI_ERR_RMA_SYNC.
+	ErrEpoch = errors.New("not in such an epoch")
+	// ErrFreed: the window was freed, here or at the rank. MPI_ERR_WIN.
+	ErrFreed = errors.New("window was freed")
+	// ErrOp: the update is none of such elements. MPI_ERR_OP.
+	ErrOp = errors.New("no update of such elements")
 )
 
 // errGone: the other process takes this one for down, or for one that began anew.

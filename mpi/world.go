@@ -75,6 +75,10 @@ type World struct {
 	closing    chan struct{}  // closed at the end of Close
 	running    sync.WaitGroup // goroutines of ours
 
+	windowsOnce   sync.Once // sets these two
+	windowHandler *memfifo.Handler
+	windowErr     error
+
 	mu       sync.Mutex // guards all below, and what says so elsewhere; taken inside memfifo's lock
 	closed   bool
 	idle     sync.Cond // an item was carried out
@@ -86,8 +90,9 @@ type World struct {
 	active   *Request          // the first of those that are not complete
 	spare    spare
 	probes   []*probe
-	contexts uint32 // how many this process has given to communicators
-	probing  bool   // all processes are expected
+	windows  map[uint32]*window // by context
+	contexts uint32             // how many this process has given to communicators
+	probing  bool               // all processes are expected
 	stats    Counters
 }
 
@@ -131,7 +136,7 @@ func open(ep *mcd.Endpoint, cfg Config) (*World, error) {
 	if err := cfg.setDefaults(ep); err != nil {
 		return nil, err
 	}
-	w := &World{ep: ep, cfg: cfg, ranks: map[mcd.NodeID]matching.Rank{}}
+	w := &World{ep: ep, cfg: cfg, ranks: map[mcd.NodeID]matching.Rank{}, windows: map[uint32]*window{}}
 	for k, node := range cfg.Nodes {
 		w.ranks[node] = matching.Rank(k)
 	}
@@ -203,6 +208,9 @@ func (w *World) Close() error {
 		w.complete(w.active, ErrClosed)
 	}
 	w.wakeProbes()
+	for _, v := range w.windows {
+		v.end(ErrClosed)
+	}
 	for _, p := range w.all { // others wait for what is queued
 		for p.busy {
 			w.idle.Wait()
@@ -238,8 +246,7 @@ func (w *World) receive(from memfifo.Sender, rec []byte) {
 	case known && w.all[rank].err != nil:
 		w.stats.Stale++
 		if err != nil || r.Kind != matching.Gone {
-			w.gone = wire.Append(w.gone[:0], &matching.Record{Kind: matching.Gone})
-			_ = from.Post(activemsg.HandlerID, 0, w.gone) // without room the next record is answered
+			w.postGone(from)
 		}
 		return
 	case err == nil && known && r.Kind == matching.Gone:
@@ -262,6 +269,12 @@ func (w *World) receive(from memfifo.Sender, rec []byte) {
 		w.answer(p, from)
 	}
 	w.touched = w.touched[:0]
+}
+
+// postGone tells a process that it is taken for down. The caller holds mu.
+func (w *World) postGone(to memfifo.Sender) {
+	w.gone = wire.Append(w.gone[:0], &matching.Record{Kind: matching.Gone})
+	_ = to.Post(activemsg.HandlerID, 0, w.gone) // without room the next record is answered
 }
 
 // down fails what is under way with a process: a memfifo.Handler's function.
@@ -293,6 +306,9 @@ func (w *World) fail(node mcd.NodeID, err error) {
 		p.queue = nil
 	}
 	w.wakeProbes()
+	for _, v := range w.windows {
+		v.fail(p)
+	}
 	w.out = w.engine.Down(rank, w.out[:0])
 	w.act()
 	for r := w.active; r != nil; {

@@ -1,0 +1,48 @@
+package mpi
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// In all sequences of locks and releases: an exclusive lock is held alone, nobody is overtaken, and
+// nobody waits without a reason.
+func TestLockQueue(t *testing.T) {
+	for seed := range uint64(2000) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		var q lockQueue
+		var order []int // that came, and are not released
+		held, exclusive := map[int]bool{}, map[int]bool{}
+		for step := range 100 {
+			rank := random.IntN(6)
+			if slices.Contains(order, rank) {
+				if q.add(rank, 1, false) {
+					t.Fatalf("seed %d: rank %d has two locks", seed, rank)
+				}
+				q.remove(rank, 99) // that it has not
+				q.remove(rank, []uint32{0, 1}[step%2])
+				order = slices.DeleteFunc(order, func(other int) bool { return other == rank })
+				delete(held, rank)
+			} else {
+				exclusive[rank] = random.IntN(2) == 0
+				if !q.add(rank, 1, exclusive[rank]) {
+					t.Fatalf("seed %d: rank %d is refused", seed, rank)
+				}
+				order = append(order, rank)
+			}
+			q.grant(func(rank int, _ uint32) {
+				if held[rank] {
+					t.Fatalf("seed %d: granted twice", seed)
+				}
+				held[rank] = true
+			})
+			for k, rank := range order {
+				before := slices.ContainsFunc(order[:k], func(other int) bool { return exclusive[other] })
+				if want := !before && (!exclusive[rank] || k == 0); held[rank] != want {
+					t.Fatalf("seed %d, step %d: rank %d of %v: held %v (exclusive: %v)", seed, step, rank, order, held, exclusive)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,289 @@
+package mpi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/mpi/internal/wire"
+)
+
+// LockMode is how a lock of a window is held.
+type LockMode uint8
+
+// The modes: any number of processes hold a shared lock of one rank, or one an exclusive lock.
+const (
+	Shared    LockMode = iota + 1 // MPI_LOCK_SHARED
+	Exclusive                     // MPI_LOCK_EXCLUSIVE
+)
+
+// Fence ends an epoch of all processes, and begins the next one: MPI_Win_fence. When it returns
+// what all had done before is in place. After an error the window is good for Free alone. Errors:
+// ErrEpoch in an epoch of another kind; ErrFreed, ErrClosed; a *ProcessError; ctx's.
+func (v *window) Fence(ctx context.Context) error {
+	w := v.w
+	w.mu.Lock()
+	err := v.usable(nil)
+	if err == nil {
+		err = v.outside()
+	}
+	w.mu.Unlock()
+	if err == nil {
+		err = v.flush(ctx, v.members...)
+	}
+	if err == nil {
+		err = v.barrier(ctx)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if v.fenced = err == nil; !v.fenced {
+		return fmt.Errorf("fence: %w", err)
+	}
+	return nil
+}
+
+// outside says whether the process is in an epoch other than a fence's. The caller holds World.mu.
+func (v *window) outside() error {
+	if len(v.started) > 0 || len(v.exposed) > 0 || v.holdsLock() {
+		return ErrEpoch
+	}
+	return nil
+}
+
+// holdsLock says whether this process holds a lock, or waits for one. The caller holds World.mu.
+func (v *window) holdsLock() bool {
+	return slices.ContainsFunc(v.members, func(m *member) bool { return m.lock != 0 })
+}
+
+// barrier is the window's own.
+func (v *window) barrier(ctx context.Context) error {
+	err := v.comm.Barrier(ctx)
+	down, ok := errors.AsType[*barrier.NodeDownError](err)
+	if !ok || len(down.Nodes) == 0 || errors.Is(err, ErrProcessFailed) {
+		return err
+	}
+	return &ProcessError{Rank: int(v.w.ranks[down.Nodes[0]]), Err: err}
+}
+
+// Lock begins an epoch at one rank: MPI_Win_lock. Locks are given in the order in which they were
+// asked for. One of a process that dies is given to the next one, and the memory is as the dead one
+// has left it. Errors: ErrEpoch if this process has a lock there, or is between Start and Complete;
+// ErrRank, ErrFreed, ErrClosed; a *ProcessError of that rank; ctx's.
+func (v *window) Lock(ctx context.Context, rank int, mode LockMode) error {
+	err := v.comm.checkRank(rank)
+	if err == nil {
+		var c *call
+		if c, err = v.beginLock(v.members[rank], mode == Exclusive); err == nil {
+			err = v.endLock(ctx, c)
+		}
+	}
+	return failure("lock of", rank, err)
+}
+
+// beginLock asks for a lock.
+func (v *window) beginLock(m *member, exclusive bool) (*call, error) {
+	w := v.w
+	w.mu.Lock()
+	err := v.usable(m)
+	if err == nil && (m.lock != 0 || len(v.started) > 0) {
+		err = ErrEpoch
+	}
+	if err != nil {
+		w.mu.Unlock()
+		return nil, err
+	}
+	v.fenced = false
+	c := v.newCall(m, nil)
+	m.lock = c.id
+	w.mu.Unlock()
+	v.expect(m)
+	w.mu.Lock()
+	v.tell(m, &wire.WindowRecord{Kind: wire.Lock, ID: c.id, Exclusive: exclusive})
+	return c, nil
+}
+
+// endLock waits for a lock.
+func (v *window) endLock(ctx context.Context, c *call) error {
+	m, id := c.m, c.id
+	err := v.endCall(ctx, c)
+	w := v.w
+	w.mu.Lock()
+	if err != nil {
+		v.unlock(m, id)
+		return err
+	}
+	m.held = true
+	w.mu.Unlock()
+	return nil
+}
+
+// unlock gives a lock back, also one that is waited for. The caller holds World.mu, which unlock
+// gives back.
+func (v *window) unlock(m *member, id uint32) {
+	m.held, m.lock = false, 0
+	v.tell(m, &wire.WindowRecord{Kind: wire.Release, ID: id})
+}
+
+// Unlock ends the epoch that Lock has begun: MPI_Win_unlock. What was done in it is in place when
+// it returns, and the lock is given back, whatever it returns. Errors: ErrEpoch without such a
+// lock; those of Flush.
+func (v *window) Unlock(ctx context.Context, rank int) error {
+	err := v.comm.checkRank(rank)
+	if err == nil {
+		m := v.members[rank]
+		v.w.mu.Lock()
+		if err = v.usable(nil); err == nil && (v.allLocked || !m.held) {
+			err = ErrEpoch
+		}
+		if err == nil {
+			v.unlock(m, m.lock) // in order behind what was done
+			err = v.flush(ctx, m)
+		} else {
+			v.w.mu.Unlock()
+		}
+	}
+	return failure("unlock of", rank, err)
+}
+
+// LockAll begins an epoch at all ranks, with a shared lock of each: MPI_Win_lock_all. Errors: those
+// of Lock, and then no lock is held.
+func (v *window) LockAll(ctx context.Context) (err error) {
+	w := v.w
+	w.mu.Lock()
+	if err = v.usable(nil); err == nil {
+		err = v.outside()
+	}
+	w.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("lock of all: %w", err)
+	}
+	calls := make([]*call, len(v.members))
+	for k, m := range v.members {
+		var err2 error
+		calls[k], err2 = v.beginLock(m, false)
+		err = errors.Join(err, failure("lock of", k, err2))
+	}
+	for k, c := range calls {
+		if c != nil {
+			err = errors.Join(err, failure("lock of", k, v.endLock(ctx, c)))
+		}
+	}
+	if err == nil {
+		w.mu.Lock()
+		v.allLocked = true
+		w.mu.Unlock()
+		return nil
+	}
+	for _, m := range v.members {
+		if w.mu.Lock(); m.held {
+			v.unlock(m, m.lock)
+		} else {
+			w.mu.Unlock()
+		}
+	}
+	return err
+}
+
+// UnlockAll ends the epoch that LockAll has begun: MPI_Win_unlock_all. It is as Unlock of all.
+func (v *window) UnlockAll(ctx context.Context) error {
+	w := v.w
+	w.mu.Lock()
+	err := v.usable(nil)
+	if err == nil && !v.allLocked {
+		err = ErrEpoch
+	}
+	if err != nil {
+		w.mu.Unlock()
+		return fmt.Errorf("unlock of all: %w", err)
+	}
+	v.allLocked = false
+	for _, m := range v.members {
+		v.unlock(m, m.lock)
+		w.mu.Lock()
+	}
+	w.mu.Unlock()
+	return v.flush(ctx, v.members...)
+}
+
+// Flush returns when what this process has done at a rank is in place there: MPI_Win_flush. There
+// is no MPI_Win_flush_local: all operations are complete here when they return. Errors: ErrRank,
+// ErrFreed, ErrClosed; a *ProcessError; ctx's.
+func (v *window) Flush(ctx context.Context, rank int) error {
+	err := v.comm.checkRank(rank)
+	if err == nil {
+		err = v.flushUsable(ctx, v.members[rank])
+	}
+	return failure("flush of", rank, err)
+}
+
+// FlushAll is Flush of all ranks: MPI_Win_flush_all.
+func (v *window) FlushAll(ctx context.Context) error {
+	if err := v.flushUsable(ctx, v.members...); err != nil {
+		return fmt.Errorf("flush of all: %w", err)
+	}
+	return nil
+}
+
+func (v *window) flushUsable(ctx context.Context, members ...*member) error {
+	v.w.mu.Lock()
+	err := v.usable(nil)
+	v.w.mu.Unlock()
+	if err == nil {
+		err = v.flush(ctx, members...)
+	}
+	return err
+}
+
+func (v *window) flush(ctx context.Context, members ...*member) error {
+	nodes := make([]mcd.NodeID, len(members))
+	for k, m := range members {
+		nodes[k] = m.p.ID
+	}
+	w := v.w
+	errs := v.flushed(nil, members, w.layer.Domain.Flush(ctx, nodes...))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, m := range members {
+		if m.p.err != nil { // another flush may have told
+			errs = append(errs, m.p.err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// flushed appends what an error of memfifo's Flush means here. It leaves processes that are down to
+// flush.
+func (v *window) flushed(errs []error, members []*member, err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			errs = v.flushed(errs, members, e)
+		}
+		return errs
+	}
+	refused, ok := errors.AsType[*memfifo.AccessError](err)
+	switch {
+	case err == nil:
+	case ok: // also operations of messages
+		for _, m := range members {
+			if m.p.ID == refused.Node && m.memory.Key().ID == refused.ID {
+				errs = append(errs, fmt.Errorf("rank %d: %w", m.rank, ErrFreed))
+			}
+		}
+	case errors.Is(err, memfifo.ErrPeerDown):
+		w := v.w
+		w.mu.Lock()
+		if down, ok := errors.AsType[*memfifo.PeerDownError](err); ok && !w.closed {
+			w.fail(down.Node, down)
+		}
+		w.mu.Unlock()
+	case errors.Is(err, memfifo.ErrClosed):
+		errs = append(errs, ErrClosed)
+	default:
+		errs = append(errs, err)
+	}
+	return errs
+}
