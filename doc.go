@@ -47,7 +47,7 @@
 //	rawnet/decode         reads its streams and packets from captures
 //	rpc                   calls of one round trip, at most once
 //	rpc/decode            reads its requests and responses from captures
-//	mpi                   message passing: ranks, tags, collective operations
+//	mpi                   message passing: ranks, tags, collective operations, windows
 //	cluster               who the nodes are: host file, discovery
 //	cluster/start         a program's node, as rawlane run, mpirun, srun or nobody starts it
 //	cluster/decode        reads what nodes say that find each other from captures

@@ -25,5 +25,14 @@
 //
 // Counters says how many went by which way.
 //
-// Source: MBCF §2.2 (MPI/MBCF), §3; MPI 5.0.
+// # Windows
+//
+// A Win is memory that other processes put, get and update without its owner's part:
+//
+//	win, err := mpi.NewWin(ctx, c, memory) // all processes
+//	err = win.Fence(ctx)
+//	err = win.Put(ctx, data, rank, 0)
+//	err = win.Fence(ctx)                   // what all have put is in place
+//
+// Source: MBCF §2.1, §2.2 (MPI/MBCF), §3; MPI 5.0.
 package mpi

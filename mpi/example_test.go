@@ -2,6 +2,7 @@ package mpi_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -101,4 +102,59 @@ func ExampleComm_Split() {
 		return err
 	})
 	// Output: [2 3]
+}
+
+// Ranks draw numbers from a counter that is in the memory of rank 0, which does nothing for it.
+func ExampleWin() {
+	inProcesses(4, func(ctx context.Context, c *mpi.Comm) error {
+		var counter []int64
+		if c.Rank() == 0 {
+			counter = make([]int64, 1)
+		}
+		w, err := mpi.NewWin(ctx, c, counter)
+		if err != nil {
+			return err
+		}
+		if err := w.Lock(ctx, 0, mpi.Shared); err != nil {
+			return err
+		}
+		for range 10 {
+			if _, err := w.FetchAndOp(ctx, 1, 0, 0, mpi.Add); err != nil { // the number of the next task
+				return err
+			}
+		}
+		if err := w.Unlock(ctx, 0); err != nil {
+			return err
+		}
+		err = w.Free(ctx) // when all have come this far
+		if c.Rank() == 0 {
+			fmt.Println("numbers drawn:", counter[0])
+		}
+		return err
+	})
+	// Output: numbers drawn: 40
+}
+
+// Each rank has a row of cells, with a copy of its neighbours' last ones at both ends: a halo, which
+// the neighbours write.
+func ExampleWin_Put() {
+	inProcesses(3, func(ctx context.Context, c *mpi.Comm) error {
+		row := []float64{0, float64(10 * c.Rank()), float64(10*c.Rank() + 1), 0}
+		w, err := mpi.NewWin(ctx, c, row)
+		if err != nil {
+			return err
+		}
+		left, right := (c.Rank()+2)%3, (c.Rank()+1)%3
+		err = errors.Join(
+			w.Fence(ctx),
+			w.Put(ctx, row[1:2], left, 3),
+			w.Put(ctx, row[2:3], right, 0),
+			w.Fence(ctx),
+		)
+		if c.Rank() == 1 {
+			fmt.Println(row)
+		}
+		return errors.Join(err, w.Free(ctx))
+	})
+	// Output: [1 10 11 20]
 }
