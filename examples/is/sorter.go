@@ -71,8 +71,9 @@ func (s *sorter) rankKeys(ctx context.Context, iteration int) error {
 // group sorts this rank's keys into buckets.
 func (s *sorter) group() {
 	clear(s.sizes)
+	sizes, ends, grouped, shift := s.sizes, s.ends, s.grouped, s.shift // not read again for each key
 	for _, key := range s.keys {
-		s.sizes[key>>s.shift]++
+		sizes[key>>shift]++
 	}
 	for k, t := range s.tests {
 		if t.index/len(s.keys) == s.c.Rank() {
@@ -80,14 +81,15 @@ func (s *sorter) group() {
 		}
 	}
 	sum := 0
-	for bucket := range s.ends { // where it begins: it ends where its last key will be put
-		s.ends[bucket] = sum
-		sum += int(s.sizes[bucket])
+	for bucket := range ends { // where it begins: it ends where its last key will be put
+		ends[bucket] = sum
+		sum += int(sizes[bucket])
 	}
 	for _, key := range s.keys {
-		end := &s.ends[key>>s.shift]
-		s.grouped[*end] = key
-		*end++
+		bucket := key >> shift
+		end := ends[bucket]
+		grouped[end] = key
+		ends[bucket] = end + 1
 	}
 }
 
@@ -138,13 +140,14 @@ func (s *sorter) count(first, end int) {
 	values := (end - first) << s.shift
 	s.upTo = slices.Grow(s.upTo[:0], values)[:values]
 	clear(s.upTo)
+	upTo, low := s.upTo, s.low
 	for _, key := range s.own {
-		s.upTo[key-s.low]++
+		upTo[key-low]++
 	}
 	var sum int32
-	for k, n := range s.upTo {
+	for k, n := range upTo {
 		sum += n
-		s.upTo[k] = sum
+		upTo[k] = sum
 	}
 	s.below = 0
 	for _, n := range s.totals[:first] {
