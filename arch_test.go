@@ -62,7 +62,8 @@ var floors = []struct {
 	{"rpc/decode", []string{"rpc", "rpc/internal/wire", "memfifo/decode", "mcd/decode", "internal/activemsg"}},
 	{"mpi", []string{"mpi/internal/...", "barrier", "memfifo", "mcd", "internal/activemsg"}},
 	{"mpi/internal/matching", nil},
-	{"mpi/internal/wire", []string{"mpi/internal/matching"}},
+	{"mpi/internal/consensus", nil},
+	{"mpi/internal/wire", []string{"mpi/internal/consensus", "mpi/internal/matching"}},
 	{"mcd", []string{"mcd/internal/...", "mcd/keyring", "vlan", "transport", "internal/monotime", "internal/clock", "internal/incarnation", "internal/list", "internal/prefetch", "internal/race", "internal/hrtimer"}},
 	{"mcd/decode", []string{"mcd/internal/wire", "transport"}},
 	{"mcd/mcdtest", []string{"mcd", "transport", "transport/fabric"}},
@@ -141,7 +142,7 @@ var cores = []string{
 	"vlan/topology", "vlan/plan", "vlan/traffic", "vlan/optimize", "vlan/control", "vlan/manager/internal/rib",
 	"cluster/internal/discovery", "cluster/internal/wire", "barrier/schedule", "barrier/internal/agreement", "barrier/internal/engine", "sim", "sim/ether", "sim/vbft",
 	"memfifo/internal/reliable", "memfifo/internal/wire", "rawnet/internal/mux", "rawnet/internal/wire", "rpc/internal/wire",
-	"mpi/internal/matching", "mpi/internal/wire",
+	"mpi/internal/consensus", "mpi/internal/matching", "mpi/internal/wire",
 	"transport/grant/internal/rules", "transport/grant/internal/protocol",
 	"transport/shm/internal/hello", "transport/shm/internal/records",
 }

@@ -54,7 +54,11 @@ func (c *Comm) number(ctx context.Context, name string) collective {
 }
 
 func (o collective) run(f func(o collective) error) error {
-	if err := f(o); err != nil {
+	err := ErrRevoked
+	if !o.revoked.Load() {
+		err = f(o)
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", o.name, err)
 	}
 	return nil
@@ -135,10 +139,35 @@ func (c *Comm) Ibarrier() *Request {
 
 func (o collective) barrier(number uint8) error {
 	g, err := o.barrierGroup()
-	if err == nil {
-		err = g.BarrierWith(o.ctx, barrier.Options{Number: number})
+	if err != nil {
+		return err
 	}
-	return err
+	ctx, end := o.unrevoked, context.CancelFunc(nil)
+	if o.ctx.Done() != nil {
+		ctx, end = context.WithCancel(o.ctx)
+		defer end()
+		defer context.AfterFunc(o.unrevoked, end)()
+	}
+	err = g.BarrierWith(ctx, barrier.Options{Number: number})
+	if err != nil && o.revoked.Load() {
+		return ErrRevoked
+	}
+	return o.named(err)
+}
+
+// named names the processes that are down for a barrier.
+func (c *Comm) named(err error) error {
+	down, ok := errors.AsType[*barrier.NodeDownError](err)
+	if !ok {
+		return err
+	}
+	var errs []error
+	for _, node := range down.Nodes {
+		if rank, known := c.w.ranks[node]; known {
+			errs = append(errs, &ProcessError{Rank: int(rank), Err: err})
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // barrierGroup makes the communicator's group at its first barrier.
@@ -151,6 +180,11 @@ func (c *Comm) barrierGroup() (*barrier.Group, error) {
 		c.group, c.groupErr = c.w.barriers.Group(barrier.GroupConfig{
 			ID: c.context, Members: barrier.MaskOf(nodes...), PeerTimeout: c.w.cfg.PeerTimeout,
 		})
+		c.w.mu.Lock()
+		defer c.w.mu.Unlock()
+		if c.unrevoked, c.endBarriers = context.WithCancel(context.Background()); c.revoked.Load() {
+			c.endBarriers()
+		}
 	})
 	return c.group, c.groupErr
 }

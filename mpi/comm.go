@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -36,10 +37,14 @@ type Comm struct {
 	rank    int             // of this process
 
 	operations atomic.Uint32 // collective ones
+	revoked    atomic.Bool
+	agreements agreements
 
-	once     sync.Once // makes the group
-	group    *barrier.Group
-	groupErr error
+	once        sync.Once // makes the group, and what ends waits for its barriers
+	group       *barrier.Group
+	groupErr    error
+	unrevoked   context.Context    // ends with Revoke
+	endBarriers context.CancelFunc // World.mu guards it
 }
 
 // Rank returns this process' number in the communicator.

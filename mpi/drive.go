@@ -17,6 +17,7 @@ import (
 // item is a record that goes to a process, with the bytes of an eager message; or with a write
 // before it.
 type item struct {
+	raw     []byte // the record, if it is not of the engine
 	record  matching.Record
 	request *Request // whose bytes go, or whose memory the record names; or nil
 	write   bool
@@ -155,10 +156,13 @@ func (w *World) answer(p *process, from memfifo.Sender) {
 }
 
 func (w *World) tooLong(it *item) bool {
-	return it.record.Kind == matching.Eager && wire.HeadLen+8+it.record.Size > w.frame
+	return len(it.raw) > w.frame || it.record.Kind == matching.Eager && wire.HeadLen+8+it.record.Size > w.frame
 }
 
 func (it *item) append(b []byte) []byte {
+	if it.raw != nil {
+		return append(b, it.raw...)
+	}
 	b = wire.Append(b, &it.record)
 	if it.record.Kind == matching.Eager {
 		b = append(b, it.request.memory...)
@@ -209,8 +213,8 @@ func (w *World) carryOut(p *process, wait bool) {
 	defer w.mu.Unlock()
 	for len(p.queue) > 0 {
 		it := p.queue[0]
-		if r := it.request; r != nil && !r.active && it.record.Kind != matching.Offer {
-			w.pop(p) // the world is closed
+		if r := it.request; w.closed && r != nil && !r.active && it.record.Kind != matching.Offer {
+			w.pop(p)
 			continue
 		}
 		if it.record.Kind == matching.Offer && w.engine.Offered(it.record.ID) == nil {
@@ -267,7 +271,7 @@ func (w *World) carry(p *process, it *item, wait bool) error {
 		if !errors.Is(err, memfifo.ErrBusy) || !wait {
 			return err
 		}
-	} else if !wait && !it.request.blocking {
+	} else if !wait && (it.request == nil || !it.request.blocking) {
 		return memfifo.ErrBusy
 	}
 	return p.To.Push(w.ended, p.record)

@@ -20,6 +20,8 @@ var (
 	ErrTag = errors.New("tag out of range")
 	// ErrProcessFailed: the process is down. A *ProcessError names it. MPI_ERR_PROC_FAILED.
 	ErrProcessFailed = errors.New("process failed")
+	// ErrRevoked: the communicator was revoked, here or elsewhere. MPI_ERR_REVOKED.
+	ErrRevoked = errors.New("communicator was revoked")
 	// ErrCancelled: the receive was cancelled.
 	ErrCancelled = errors.New("cancelled")
 	// ErrActive: the request is not complete. MPI_ERR_REQUEST.
@@ -42,6 +44,12 @@ var (
 
 // errGone: the other process takes this one for down, or for one that began anew.
 var errGone = errors.New("it has given this process up")
+
+// What agreements say of a process.
+var (
+	errFound    = errors.New("another process has found it down")
+	errExcluded = errors.New("the others have given this process up")
+)
 
 // ProcessError names a process that is down. It is ErrProcessFailed.
 type ProcessError struct {

@@ -94,7 +94,11 @@ func (c *Comm) sendAndWait(ctx context.Context, data []byte, to, tag int, synchr
 func (c *Comm) beginSend(r *Request, data []byte, to, tag int, synchronous bool) *Request {
 	c.begin(r, data)
 	err := checkTag(tag)
-	if err == nil && to != ProcNull {
+	switch {
+	case err != nil:
+	case c.revoked.Load():
+		err = ErrRevoked
+	case to != ProcNull:
 		err = c.checkRank(to)
 	}
 	if err != nil || to == ProcNull {
@@ -123,7 +127,7 @@ func (c *Comm) send(r *Request, context uint32, to matching.Rank, tag int32, syn
 	if len(r.memory) > w.cfg.EagerLimit {
 		w.awaitOffer(&r.send)
 	}
-	if w.closed {
+	if !r.active { // the world was closed, or the communicator revoked
 		w.mu.Unlock()
 		return r
 	}
@@ -157,6 +161,8 @@ func (w *World) refuses(r *Request, with matching.Rank) bool {
 	switch {
 	case w.closed:
 		err = ErrClosed
+	case r.comm.revoked.Load():
+		err = ErrRevoked
 	case with >= 0 && w.all[with].err != nil:
 		err = w.all[with].err
 	default:
@@ -174,7 +180,11 @@ func (c *Comm) beginReceive(r *Request, buf []byte, from, tag int) *Request {
 	if tag != AnyTag {
 		err = checkTag(tag)
 	}
-	if err == nil && from != ProcNull && from != AnySource {
+	switch {
+	case err != nil:
+	case c.revoked.Load():
+		err = ErrRevoked
+	case from != ProcNull && from != AnySource:
 		err = c.checkRank(from)
 	}
 	if err != nil || from == ProcNull {

@@ -26,11 +26,10 @@ func (c *Comm) Iprobe(from, tag int) (s Status, found bool, err error) {
 	w.ep.Progress()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	m := w.engine.Probe(&q)
-	if m == nil {
-		return Status{}, false, c.noMessage(&q)
+	if m := w.engine.Probe(&q); m != nil {
+		return c.statusOf(m), true, nil
 	}
-	return c.statusOf(m), true, nil
+	return Status{}, false, c.noMessage(&q)
 }
 
 // Probe waits until there is a message that a receive would take: MPI_Probe. Errors: those of
@@ -110,6 +109,8 @@ func (c *Comm) noMessage(q *matching.Pattern) error {
 	switch {
 	case c.w.closed:
 		return ErrClosed
+	case c.revoked.Load(): // what had come was dropped
+		return ErrRevoked
 	case q.Source >= 0:
 		return c.w.all[q.Source].err
 	}

@@ -75,7 +75,7 @@ func (w *World) complete(r *Request, err error) {
 	} else {
 		w.active = r.next
 	}
-	r.completion.Complete(err)
+	r.completion.Complete(r.comm.failure(err))
 	r.completeAny()
 	if r.detached && !w.closed {
 		w.running.Go(func() { _, _ = r.outcome() }) // gives its window back, and tells nobody
@@ -83,7 +83,7 @@ func (w *World) complete(r *Request, err error) {
 }
 
 // Wait waits until the request is complete. The end of ctx ends the wait, and not the request.
-// Errors: ErrTruncate, ErrCancelled, ErrClosed; a *ProcessError; ctx's.
+// Errors: ErrTruncate, ErrCancelled, ErrRevoked, ErrClosed; a *ProcessError; ctx's.
 func (r *Request) Wait(ctx context.Context) (Status, error) {
 	if !r.completion.Done() {
 		if err := r.comm.w.layer.Handler.Await(ctx, &r.completion); !r.completion.Done() {

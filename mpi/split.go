@@ -16,6 +16,8 @@ const NoColor = -1
 // Split makes communicators of the processes that give one color; their ranks are in the order of
 // key, or else of the old ranks. It is MPI_Comm_split. It returns nil for NoColor.
 func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
+	c.w.beginMaking()
+	defer c.w.endMaking()
 	context := uint32(0)
 	if c.rank == 0 {
 		context = c.w.newContext()
@@ -30,7 +32,9 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	if color == NoColor {
 		return nil, nil
 	}
-	return c.subset(context, color, all), nil
+	n := c.subset(context, color, all)
+	c.w.add(n)
+	return n, nil
 }
 
 // newContext returns the context of a new communicator, which no other process gives to one: its

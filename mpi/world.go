@@ -67,7 +67,8 @@ type World struct {
 	all        []*process // by rank
 	me         *process
 	comm       *Comm
-	frame      int // the longest record that fits a frame
+	comms      map[uint32]*Comm // all, by context; mu guards it
+	frame      int              // the longest record that fits a frame
 	ended      context.Context
 	end        context.CancelFunc
 	fetching   context.Context // ends first
@@ -92,7 +93,9 @@ type World struct {
 	probes   []*probe
 	windows  map[uint32]*window // by context
 	contexts uint32             // how many this process has given to communicators
-	probing  bool               // all processes are expected
+	making   int                // communicators that are being made
+	early    []earlyRecord
+	probing  bool // all processes are expected
 	stats    Counters
 }
 
@@ -169,6 +172,7 @@ func open(ep *mcd.Endpoint, cfg Config) (*World, error) {
 	for k := range w.all {
 		w.comm.members = append(w.comm.members, matching.Rank(k))
 	}
+	w.comms = map[uint32]*Comm{worldContext: w.comm}
 	w.frame = w.layer.Domain.MaxFrameRecord()
 	w.engine = matching.New(matching.Config{
 		Rank: w.me.rank, Size: len(w.all), Headers: headers,
@@ -211,6 +215,7 @@ func (w *World) Close() error {
 	for _, v := range w.windows {
 		v.end(ErrClosed)
 	}
+	w.endAgreements()
 	for _, p := range w.all { // others wait for what is queued
 		for p.busy {
 			w.idle.Wait()
@@ -253,8 +258,12 @@ func (w *World) receive(from memfifo.Sender, rec []byte) {
 		w.fail(from.Node(), errGone)
 		return
 	}
-	if err == nil && known {
-		w.out, err = w.engine.Handle(rank, r, data, w.out[:0])
+	w.out = w.out[:0]
+	switch {
+	case known && wire.IsComm(rec):
+		err = w.receiveComm(rank, rec)
+	case err == nil && known:
+		w.out, err = w.engine.Handle(rank, r, data, w.out)
 	}
 	switch {
 	case errors.Is(err, wire.ErrVersion):
@@ -311,6 +320,7 @@ func (w *World) fail(node mcd.NodeID, err error) {
 	}
 	w.out = w.engine.Down(rank, w.out[:0])
 	w.act()
+	w.failInAgreements(rank)
 	for r := w.active; r != nil; {
 		next := r.next
 		w.failIfDeserted(r)

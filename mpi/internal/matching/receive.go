@@ -120,6 +120,9 @@ func (e *Engine) handleMessage(p *peer, r *Record, data []byte, out []Output) ([
 		out = e.bind(m, to, out)
 		return e.grant(p, e.offerAll(out)), nil
 	}
+	if e.revoked[m.Context] {
+		return e.discard(m, out), nil
+	}
 	m = e.keep(p, *m)
 	out = append(out, Output{Do: Keep, Message: m})
 	return e.grant(p, out), nil

@@ -1,0 +1,37 @@
+package consensus
+
+import (
+	"flag"
+	"maps"
+	"math/rand/v2"
+	"testing"
+)
+
+var (
+	programs    = flag.Int("programs", 3000, "random programs that are run")
+	programSeed = flag.Uint64("programs.seed", 0, "of the first, the others count on from it; 0 is a random one")
+)
+
+// Random programs of one to four agreements of one to six processes, any of which die at any point,
+// also between two messages of one batch; in some, processes that live are taken for down. All that
+// live return; all that return, return the same; it is what those gave that are not out.
+func TestSimulation(t *testing.T) {
+	first := *programSeed
+	if first == 0 {
+		first = rand.Uint64()
+	}
+	counts := map[string]int{}
+	for k := range uint64(*programs) {
+		c := newCluster(first + k)
+		if c.run(); c.wrong != "" {
+			t.Fatalf("seed %d: %s\nrepeat: go test ./mpi/internal/consensus -run '^TestSimulation$' -programs 1 -programs.seed %[1]d",
+				first+k, c.wrong)
+		}
+		for what, n := range c.counts {
+			counts[what] += n
+		}
+	}
+	for what, n := range maps.All(counts) {
+		t.Logf("%s: %d", what, n)
+	}
+}

@@ -1,0 +1,83 @@
+package mpi
+
+import (
+	"errors"
+
+	"github.com/rawlane/rawlane/mpi/internal/wire"
+)
+
+// Revoke ends a communicator on all its processes: what is under way in it and whatever is begun
+// later fails with ErrRevoked, but for Agree and Shrink. So those that wait for a process that waits
+// for nothing any more, as it has seen a failure, come back, too. It is MPI_Comm_revoke.
+//
+// It is not collective, and does not wait: each process that hears of it passes it on, once. A
+// second Revoke does nothing. Other communicators are left as they are.
+func (c *Comm) Revoke() {
+	w := c.w
+	w.mu.Lock()
+	if !w.closed {
+		c.revoke()
+	}
+	w.run()
+}
+
+// Revoked reports whether this process knows that the communicator was revoked:
+// MPI_Comm_is_revoked.
+func (c *Comm) Revoked() bool { return c.revoked.Load() }
+
+// revoke passes it on, and then ends what is under way. The caller holds World.mu, and has what was
+// queued carried out.
+func (c *Comm) revoke() {
+	if c.revoked.Swap(true) {
+		return
+	}
+	w := c.w
+	record := wire.AppendComm(nil, &wire.Comm{Context: c.context, Revoke: true})
+	for _, rank := range c.members {
+		if rank != w.me.rank {
+			w.queue(rank, item{raw: record})
+		}
+	}
+	for _, context := range []uint32{c.context, c.context + 1} {
+		w.out = w.engine.Revoke(context, w.out[:0])
+		w.act()
+	}
+	for r := w.active; r != nil; {
+		next := r.next
+		if r.comm == c {
+			r.revoke()
+		}
+		r = next
+	}
+	w.wakeProbes()
+	if c.endBarriers != nil {
+		c.endBarriers()
+	}
+	w.out = w.out[:0]
+}
+
+// revoke ends a request of a communicator that was revoked. A receive that another process may write
+// into ends once that one has answered, or is down; an operation of several requests when these do.
+// The caller holds World.mu.
+func (r *Request) revoke() {
+	w := r.comm.w
+	switch any(r) {
+	case r.receive.Owner:
+		w.out = w.engine.Cancel(&r.receive, w.out[:0])
+		w.act()
+	case r.send.Owner:
+		if !w.engine.CancelSend(&r.send) {
+			w.engine.Disown(&r.send, &Request{comm: r.comm, withdrawn: true})
+		}
+		w.complete(r, ErrRevoked)
+	}
+}
+
+// failure returns what a request ends with: ErrRevoked in place of what a revoked communicator's
+// requests are ended by.
+func (c *Comm) failure(err error) error {
+	if err != nil && c.revoked.Load() && !errors.Is(err, ErrClosed) && !errors.Is(err, ErrTruncate) {
+		return ErrRevoked
+	}
+	return err
+}
