@@ -52,6 +52,7 @@ func (w *World) add(c *Comm) {
 // receiveComm takes a record about a communicator. The caller holds mu, and has what was queued
 // carried out.
 func (w *World) receiveComm(from matching.Rank, rec []byte) error {
+	defer func() { w.out = w.out[:0] }() // was carried out
 	e := earlyRecord{from: from}
 	if err := wire.ParseComm(&e.record, rec); err != nil {
 		return err

@@ -53,7 +53,6 @@ func (c *Comm) revoke() {
 	if c.endBarriers != nil {
 		c.endBarriers()
 	}
-	w.out = w.out[:0]
 }
 
 // revoke ends a request of a communicator that was revoked. A receive that another process may write

@@ -26,6 +26,7 @@ type member struct {
 	dead     bool
 	begun    []Contribution
 	results  []Value
+	apart    []Set // of each result that this member has decided on itself: who was down or out; else nil
 	excluded int // Begins without a value
 }
 
@@ -86,7 +87,7 @@ func (c *cluster) events() (all []func()) {
 	if c.deaths > 0 && c.random.Hits(.05) {
 		all = append(all, func() { c.kill(c.members[c.random.Below(len(c.members))]) })
 	}
-	if c.errs && c.random.Hits(.02) {
+	if c.errs && c.random.Hits(.1) {
 		m, other := c.members[c.random.Below(len(c.members))], c.random.Below(len(c.members))
 		if !m.dead && other != m.rank {
 			all = append(all, func() {
@@ -143,7 +144,10 @@ func (c *cluster) carryOut(m *member, out []Output) {
 		case Send:
 			c.wires[m.rank][o.To] = append(c.wires[m.rank][o.To], o.Message)
 		case Decided:
-			m.results = append(m.results, o.Value)
+			m.results, m.apart = append(m.results, o.Value), append(m.apart, nil)
+			if m.mine.Number == uint32(len(m.results)) && m.mine.Round == uint32(m.rank)+1 {
+				m.apart[len(m.results)-1] = append(Set{}, m.Failed()...)
+			}
 			c.counts["decided"]++
 		case Excluded:
 			m.excluded++
@@ -166,12 +170,27 @@ func (c *cluster) check() {
 		for k := range m.results {
 			c.checkValue(m, k)
 			for _, other := range c.members[:m.rank] {
-				if len(other.results) > k && !other.results[k].Equal(&m.results[k]) && !c.errs {
+				if len(other.results) > k && !other.results[k].Equal(&m.results[k]) && !c.areApart(m, other, k) {
 					c.failf("agreement %d: rank %d has %+v, rank %d %+v", k, other.rank, other.results[k], m.rank, m.results[k])
 				}
 			}
 		}
 	}
+}
+
+// areApart reports whether two members may have different results: where processes that live are
+// taken for down, and if each of the two was down or out to who has decided on the other one's result.
+func (c *cluster) areApart(a, b *member, k int) bool {
+	c.counts["apart"]++
+	for _, pair := range [][2]*member{{a, b}, {b, a}} {
+		for _, m := range c.members {
+			decider := len(m.results) > k && m.apart[k] != nil && m.results[k].Equal(&pair[0].results[k])
+			if decider && !m.apart[k].Has(pair[1].rank) {
+				return false
+			}
+		}
+	}
+	return c.errs
 }
 
 // checkValue: a value is what those have given that are not out, and only the dead are.
