@@ -107,7 +107,12 @@ func (c *Comm) failures(s consensus.Set) error {
 	defer c.w.mu.Unlock()
 	var errs []error
 	for _, k := range c.ranksIn(s) {
-		errs = append(errs, c.w.all[c.members[k]].err)
+		p := c.w.all[c.members[k]]
+		err := p.err
+		if err == nil {
+			err = &ProcessError{Rank: int(p.rank), Err: errFound}
+		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
@@ -152,11 +157,10 @@ func (c *Comm) agree(ctx context.Context, given consensus.Contribution) (consens
 	return o.value, o.completion.Err()
 }
 
-// settle carries out what the core has appended. Who is out by a decision is down here from then on.
-// The caller holds World.mu, and has what was queued carried out.
+// settle carries out what the core has appended. The caller holds World.mu, and has what was queued
+// carried out.
 func (c *Comm) settle(out []consensus.Output) {
 	a := &c.agreements
-	var failed consensus.Set
 	for k := range out {
 		o := &out[k]
 		if o.Do == consensus.Send {
@@ -165,15 +169,11 @@ func (c *Comm) settle(out []consensus.Output) {
 		}
 		first := a.waiting[0]
 		a.waiting = a.waiting[1:]
-		failed = failed.Union(o.Value.Failed)
 		var err error
 		if first.value = o.Value; o.Do == consensus.Excluded {
 			err = &ProcessError{Rank: int(c.w.me.rank), Err: errExcluded}
 		}
 		first.completion.Complete(err)
-	}
-	for _, k := range c.ranksIn(failed) {
-		c.w.fail(c.w.all[c.members[k]].ID, errFound)
 	}
 }
 
