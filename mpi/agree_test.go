@@ -321,3 +321,8 @@ func runAgreements(t *testing.T, seed uint64) {
 		}
 	})
 }
+
+// from matches the frames of a station.
+func from(mac transport.MAC) func(*transport.Frame) bool {
+	return func(f *transport.Frame) bool { return f.Src == mac }
+}

@@ -27,7 +27,7 @@ type member struct {
 	begun    []Contribution
 	results  []Value
 	apart    []Set // of each result that this member has decided on itself: who was down or out; else nil
-	excluded int // Begins without a value
+	excluded int   // Begins without a value
 }
 
 func newCluster(seed uint64) *cluster {
