@@ -25,13 +25,13 @@ type outcome struct {
 }
 
 // Agree returns the bitwise AND of the flags that all processes of the communicator give that live:
-// MPI_Comm_agree. All that return, return the same, whoever dies meanwhile. It works on
+// MPI_Comm_agree. All that return, return the same, however many die meanwhile. It works on
 // communicators that were revoked.
 //
 // If a process is down, and not all others have acknowledged that (AckFailed), the error is a
-// *ProcessError that names it, on all; the flags are valid then. Who was given up by the others is
-// named by its own error, and has no flags. Other errors: ErrClosed; ctx's, and then this process
-// takes part all the same, and its next Agree or Shrink is the next one of all.
+// *ProcessError that names it, on all; the flags are valid then. A process that the others have
+// given up is named by its own error, and has no flags. Other errors: ErrClosed; ctx's, and then
+// this process takes part all the same, and its next Agree or Shrink is the next one of all.
 //
 // It is collective, as Shrink is: all call these two in one order.
 func (c *Comm) Agree(ctx context.Context, flags uint64) (uint64, error) {
@@ -45,8 +45,8 @@ func (c *Comm) Agree(ctx context.Context, flags uint64) (uint64, error) {
 	return v.Flags, err
 }
 
-// Shrink makes a communicator of the processes that live, in their order: MPI_Comm_shrink. It is the
-// same on all that return, and may have one that dies meanwhile. It works on communicators that
+// Shrink makes a communicator of the processes that live, in their order: MPI_Comm_shrink. It is
+// the same on all that return, and may have one that dies meanwhile. It works on communicators that
 // were revoked. Errors: those of Agree; failures are none.
 func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 	w := c.w
@@ -164,7 +164,8 @@ func (c *Comm) settle(out []consensus.Output) {
 	for k := range out {
 		o := &out[k]
 		if o.Do == consensus.Send {
-			c.w.queue(c.members[o.To], item{raw: wire.AppendComm(nil, &wire.Comm{Context: c.context, Message: o.Message})})
+			record := wire.AppendComm(nil, &wire.Comm{Context: c.context, Message: o.Message})
+			c.w.queue(c.members[o.To], item{raw: record})
 			continue
 		}
 		first := a.waiting[0]

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/mpi"
 )
@@ -29,7 +30,8 @@ func inProcesses(n int, program func(ctx context.Context, c *mpi.Comm) error) {
 				fmt.Println(err)
 				return
 			}
-			if err := w.Comm().Barrier(context.Background()); err != nil {
+			err = w.Comm().Barrier(context.Background())
+			if err != nil && !w.Comm().Revoked() && !errors.Is(err, mcd.ErrClosed) {
 				fmt.Println(err)
 			}
 			if err := w.Close(); err != nil {
@@ -157,4 +159,36 @@ func ExampleWin_Put() {
 		return errors.Join(err, w.Free(ctx))
 	})
 	// Output: [1 10 11 20]
+
+// A process dies in the middle of a loop. The others come back, agree that a step has failed, and go
+// on without it.
+func ExampleComm_Shrink() {
+	inProcesses(3, func(ctx context.Context, c *mpi.Comm) error {
+		sum, me := make([]int, 1), c.Rank()
+		for step := 0; step < 3; {
+			if step == 1 && me == 2 {
+				return c.World().Close() // it is gone
+			}
+			done := uint64(1)
+			if err := mpi.Allreduce(ctx, c, []int{1}, sum, mpi.Sum); err != nil {
+				c.Revoke() // so that nobody waits for this one in vain
+				done = 0
+			}
+			if done, err := c.Agree(ctx, done); err == nil && done == 1 {
+				step++
+				continue
+			}
+			c.Revoke()
+			smaller, err := c.Shrink(ctx)
+			if err != nil {
+				return err
+			}
+			c = smaller
+		}
+		if me == 0 {
+			fmt.Println(sum[0], "processes have done the last step")
+		}
+		return nil
+	})
+	// Output: 2 processes have done the last step
 }

@@ -20,8 +20,8 @@ const (
 	// MaxTag is the largest tag; the least is 0.
 	MaxTag = 1<<31 - 1
 
-	// maxEarly is how many records of one process, in the mean, are kept for communicators that this
-	// process has not made yet: some for each that is being made at once.
+	// maxEarly is how many records of each process, in the mean, are kept for communicators that
+	// this process has not made yet: some for each that is being made at once.
 	maxEarly = 64
 	// headers is how many messages a process may send to another one that takes none.
 	headers = 1024

@@ -6,9 +6,9 @@ import (
 	"github.com/rawlane/rawlane/mpi/internal/wire"
 )
 
-// Revoke ends a communicator on all its processes: what is under way in it and whatever is begun
-// later fails with ErrRevoked, but for Agree and Shrink. So those that wait for a process that waits
-// for nothing any more, as it has seen a failure, come back, too. It is MPI_Comm_revoke.
+// Revoke ends a communicator on all its processes: what is under way in it and what is begun later
+// fails with ErrRevoked, but for Agree and Shrink. So those come back, too, that wait for a process
+// which has seen a failure, and does not send any more. It is MPI_Comm_revoke.
 //
 // It is not collective, and does not wait: each process that hears of it passes it on, once. A
 // second Revoke does nothing. Other communicators are left as they are.
@@ -55,8 +55,9 @@ func (c *Comm) revoke() {
 	}
 }
 
-// revoke ends a request of a communicator that was revoked. A receive that another process may write
-// into ends once that one has answered, or is down; an operation of several requests when these do.
+// revoke ends a request of a communicator that was revoked. A receive that another process may
+// write into ends once that one has answered, or is down; an operation of several requests when
+// these do.
 // The caller holds World.mu.
 func (r *Request) revoke() {
 	w := r.comm.w

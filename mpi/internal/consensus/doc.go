@@ -1,6 +1,6 @@
 // Package consensus has the processes of a communicator agree on a value, although some of them
 // die. It is a pure core: it does no I/O and reads no clock. Messages of one pair of processes come
-// once each, and in order; Down tells who is down, from whom nothing is taken any more.
+// once each, and in order; Down tells who is down: nothing of it is taken any more.
 //
 //	member                              coordinator: the lowest rank that is not down
 //	  ---- state ------------------------>   what it gives, and what was proposed to it before

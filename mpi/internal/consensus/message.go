@@ -24,7 +24,7 @@ type Value struct {
 	Flags          uint64 // the AND of all that were given
 	Context        uint32 // that of the lowest rank that has given one; else 0
 	Failed         Set    // who is out
-	Unacknowledged Set    // of these, whom somebody has not acknowledged
+	Unacknowledged Set    // of these, those that somebody has not acknowledged
 }
 
 // Equal reports whether two values are the same.

@@ -33,9 +33,9 @@ func IsComm(b []byte) bool { return len(b) > 0 && b[0] == Version<<4|commKind }
 //	4 context, 4 bytes
 //	8 number of the agreement, 4 bytes          0 in Revoke
 //	  flags 8, new context 4, round 4           State
-//	  who was acknowledged, who is down         State: two sets
-//	  flags 8, new context 4                    the value of Propose, of Decide, of State with a round
-//	  who is out, who of these is not acknowledged, two sets
+//	  acknowledged, down: two sets              State
+//	  flags 8, new context 4                    Propose, Decide, State with a round
+//	  out, of these not acknowledged: two sets  the same
 //
 // A set is its length, 2 bytes, and as many bytes. Integers are big-endian.
 func AppendComm(b []byte, r *Comm) []byte {

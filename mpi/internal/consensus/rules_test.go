@@ -1,0 +1,132 @@
+package consensus
+
+import (
+	"errors"
+	"testing"
+)
+
+// state is a member's first State.
+func state(flags uint64, down Set) *Message {
+	return &Message{Kind: State, Number: 1, Contribution: Contribution{Flags: flags, Down: down}}
+}
+
+func set(ranks ...int) (s Set) {
+	for _, k := range ranks {
+		s = s.With(k)
+	}
+	return s
+}
+
+func handle(t *testing.T, m *Member, from int, msg *Message) []Output {
+	t.Helper()
+	out, err := m.Handle(from, msg, nil)
+	if err != nil {
+		t.Fatalf("%+v of %d: %v", msg, from, err)
+	}
+	return out
+}
+
+// Who is down to another one is out, also if the coordinator hears it; of two that say so of each
+// other, the higher rank. The coordinator itself is not.
+func TestCoordinator_TakesOthersWord(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		downs map[int]Set // by rank
+		out   Set
+	}{
+		{"nobody is down", nil, nil},
+		{"2 is down to 1", map[int]Set{1: set(2)}, set(2)},
+		{"1 is down to 2", map[int]Set{2: set(1)}, set(1)},
+		{"1 and 2 are down to each other", map[int]Set{1: set(2), 2: set(1)}, set(2)},
+		{"3 is down to 1, and 2 to 3", map[int]Set{1: set(3), 3: set(2)}, set(3)},
+		{"the coordinator is down to 1", map[int]Set{1: set(0)}, nil},
+	} {
+		m := New(0, 4)
+		m.Begin(Contribution{Flags: 7}, nil)
+		var out []Output
+		for k := 1; k < 4; k++ {
+			out = append(out, handle(t, m, k, state(7, c.downs[k]))...)
+		}
+		if len(out) == 0 || out[0].Message.Kind != Propose || !out[0].Message.Value.Failed.Equal(c.out) {
+			t.Errorf("%s: %+v, want %v to be out", c.name, out, c.out)
+		}
+	}
+}
+
+// A message that makes no sense changes nothing.
+func TestHandle_WhatMakesNoSense(t *testing.T) {
+	m := New(1, 3)
+	m.Begin(Contribution{Flags: 1}, nil)
+	for name, c := range map[string]struct {
+		from int
+		msg  Message
+	}{
+		"of itself":                        {1, *state(1, nil)},
+		"of nobody":                        {3, *state(1, nil)},
+		"no kind":                          {0, Message{Number: 1}},
+		"an unknown kind":                  {0, Message{Kind: Decide + 1, Number: 1}},
+		"no number":                        {0, Message{Kind: State}},
+		"the agreement after the next one": {0, Message{Kind: State, Number: 2}},
+		"a rank that is none":              {0, *state(1, set(3))},
+		"a set that ends with nobody":      {0, *state(1, Set{0})},
+		"a set that is too long":           {0, *state(1, set(8))},
+		"a round of nobody":                {0, Message{Kind: State, Number: 1, Round: 4}},
+		"a proposal of no coordinator":     {2, Message{Kind: Propose, Number: 1}},
+		"a proposal of another agreement":  {0, Message{Kind: Propose, Number: 2}},
+		"an acceptance of nothing":         {0, Message{Kind: Accept, Number: 1}},
+		"a decision on what was not begun": {0, Message{Kind: Decide, Number: 2}},
+	} {
+		out, err := m.Handle(c.from, &c.msg, nil)
+		if !errors.Is(err, ErrProtocol) || len(out) > 0 {
+			t.Errorf("%s: %+v, %v", name, out, err)
+		}
+	}
+	if out := handle(t, m, 0, &Message{Kind: Propose, Number: 1, Value: Value{Flags: 1}}); len(out) != 1 || out[0].Message.Kind != Accept {
+		t.Errorf("%+v", out)
+	}
+	if out := handle(t, m, 0, &Message{Kind: Decide, Number: 1, Value: Value{Flags: 1}}); len(out) != 1 || out[0].Do != Decided {
+		t.Errorf("%+v", out)
+	}
+	if _, err := m.Handle(0, &Message{Kind: Decide, Number: 2}, nil); !errors.Is(err, ErrProtocol) {
+		t.Errorf("a decision on an agreement that this process has given nothing to: %v", err)
+	}
+}
+
+// What a process that is down has said counts no more; it is down once.
+func TestDown(t *testing.T) {
+	m := New(0, 2)
+	m.Begin(Contribution{Flags: 5, Acknowledged: set(1)}, nil)
+	out := m.Down(1, nil)
+	if len(out) != 1 || out[0].Do != Decided || out[0].Value.Flags != 5 || !out[0].Value.Failed.Has(1) || out[0].Value.Unacknowledged != nil {
+		t.Errorf("%+v", out)
+	}
+	if out := append(m.Down(1, nil), m.Down(0, nil)...); len(out) > 0 {
+		t.Errorf("%+v", out)
+	}
+	if out := handle(t, m, 1, state(1, nil)); len(out) > 0 {
+		t.Errorf("%+v", out)
+	}
+	if f := m.Failed(); !f.Equal(set(1)) {
+		t.Errorf("%v", f)
+	}
+}
+
+// A process that is out takes part in nothing any more; each Begin has an outcome.
+func TestExcluded(t *testing.T) {
+	m := New(2, 3)
+	m.Begin(Contribution{}, nil)
+	m.Begin(Contribution{}, nil)
+	out := handle(t, m, 0, &Message{Kind: Decide, Number: 4, Value: Value{Failed: set(2)}})
+	out = m.Begin(Contribution{}, out)
+	if len(out) != 3 {
+		t.Errorf("%+v", out)
+	}
+	for _, o := range out {
+		if o.Do != Excluded {
+			t.Errorf("%+v", o)
+		}
+	}
+	if out := handle(t, m, 1, state(1, nil)); len(out) != 1 || out[0].Message.Kind != Decide || out[0].Message.Number != 4 {
+		t.Errorf("%+v, want the decision", out)
+	}
+}
