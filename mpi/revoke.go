@@ -11,7 +11,8 @@ import (
 // which has seen a failure, and does not send any more. It is MPI_Comm_revoke.
 //
 // It is not collective, and does not wait: each process that hears of it passes it on, once. A
-// second Revoke does nothing. Other communicators are left as they are.
+// second Revoke does nothing. Other communicators are left as they are. A receive whose message is
+// being read just then may end with ErrWithdrawn, if its sender hears of it first.
 func (c *Comm) Revoke() {
 	w := c.w
 	w.mu.Lock()

@@ -201,7 +201,8 @@ func TestRevoke_LeavesOthers(t *testing.T) {
 				d.Revoke()
 			}
 			for _, r := range ended {
-				if _, err := r.Wait(ctx); err != nil && !errors.Is(err, mpi.ErrRevoked) && !errors.Is(err, mpi.ErrTruncate) {
+				_, err := r.Wait(ctx)
+				if err != nil && !errors.Is(err, mpi.ErrRevoked) && !errors.Is(err, mpi.ErrTruncate) && !errors.Is(err, mpi.ErrWithdrawn) {
 					t.Errorf("%v", err)
 				}
 			}
