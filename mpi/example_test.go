@@ -159,6 +159,7 @@ func ExampleWin_Put() {
 		return errors.Join(err, w.Free(ctx))
 	})
 	// Output: [1 10 11 20]
+}
 
 // A process dies in the middle of a loop. The others come back, agree that a step has failed, and go
 // on without it.
