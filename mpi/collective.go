@@ -142,11 +142,12 @@ func (o collective) barrier(number uint8) error {
 	if err != nil {
 		return err
 	}
-	ctx, end := o.unrevoked, context.CancelFunc(nil)
+	ctx := o.unrevoked
 	if o.ctx.Done() != nil {
-		ctx, end = context.WithCancel(o.ctx)
+		both, end := context.WithCancel(o.ctx)
 		defer end()
 		defer context.AfterFunc(o.unrevoked, end)()
+		ctx = both
 	}
 	err = g.BarrierWith(ctx, barrier.Options{Number: number})
 	if err != nil && o.revoked.Load() {
