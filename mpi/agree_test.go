@@ -302,8 +302,8 @@ func runAgreements(t *testing.T, seed uint64) {
 					s.Revoke()
 				}
 			} else {
-				var flags uint64
-				flags, err = c.Agree(ctx, random.Uint64()|random.Uint64())
+				flags := random.Uint64()
+				flags, err = c.Agree(ctx, flags|random.Uint64())
 				result = fmt.Sprint(flags, named(err))
 			}
 			if ctx.Err() != nil {

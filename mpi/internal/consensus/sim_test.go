@@ -108,7 +108,8 @@ func (c *cluster) kill(m *member) {
 }
 
 func (c *cluster) begin(m *member) {
-	contribution := Contribution{Flags: c.random.Next() | c.random.Next(), Context: uint32(c.random.Below(3))}
+	contribution := Contribution{Flags: c.random.Next(), Context: uint32(c.random.Below(3))}
+	contribution.Flags |= c.random.Next()
 	for k := range c.members {
 		if m.Failed().Has(k) && c.random.Hits(.7) {
 			contribution.Acknowledged = contribution.Acknowledged.With(k)
