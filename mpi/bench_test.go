@@ -1,6 +1,7 @@
 package mpi_test
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -59,5 +60,52 @@ func pingPong(b *testing.B, c *mpi.Comm, size int) {
 				return
 			}
 		}
+	}
+}
+
+// BenchmarkWin is one-sided operations between two processes on the fabric. -benchmem has to say 0
+// allocations of a put and of a get.
+func BenchmarkWin(b *testing.B) {
+	ctx, data := b.Context(), make([]int64, 1)
+	for _, op := range []struct {
+		name string
+		do   func(w *mpi.Win[int64]) error
+	}{
+		{"put", func(w *mpi.Win[int64]) error { return w.Put(ctx, data, 1, 0) }},
+		{"get", func(w *mpi.Win[int64]) error { return w.Get(ctx, data, 1, 0) }},
+		{"fetch", func(w *mpi.Win[int64]) error { return second(w.FetchAndOp(ctx, 1, 1, 0, mpi.Add)) }},
+	} {
+		b.Run(op.name, func(b *testing.B) {
+			eps := mcdtest.Open(b, 2, mcdtest.Config{})
+			var ranks sync.WaitGroup
+			for k, ep := range eps {
+				ranks.Go(func() {
+					w, err := mpi.Open(ep, mpi.Config{})
+					if err != nil {
+						b.Error(err)
+						return
+					}
+					v, err := mpi.NewWin(ctx, w.Comm(), make([]int64, 1))
+					if err != nil {
+						b.Error(err)
+						return
+					}
+					err = v.Fence(ctx)
+					if k == 0 {
+						b.ReportAllocs()
+						b.ResetTimer()
+						for range b.N {
+							err = errors.Join(err, op.do(v))
+						}
+						err = errors.Join(err, v.FlushAll(ctx))
+						b.StopTimer()
+					}
+					if err = errors.Join(err, v.Fence(ctx), v.Free(ctx), w.Close()); err != nil {
+						b.Error(err)
+					}
+				})
+			}
+			ranks.Wait()
+		})
 	}
 }

@@ -1,9 +1,12 @@
 package mpi
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 )
 
 // In all sequences of locks and releases: an exclusive lock is held alone, nobody is overtaken, and
@@ -45,4 +48,33 @@ func TestLockQueue(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A window that is freed leaves nothing behind: the next one has its memory's id.
+func TestWin_FreeLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := openTwo(t, Config{})
+		var ranks sync.WaitGroup
+		for _, w := range []*World{w, other} {
+			ranks.Go(func() {
+				for range 20 {
+					v, err := NewWin(t.Context(), w.Comm(), make([]int, 5))
+					if err == nil {
+						err = errors.Join(v.Fence(t.Context()), v.Free(t.Context()))
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+				}
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				if len(w.windows) != 0 || w.spare.made != 1 || len(w.spare.windows) != 1 {
+					t.Errorf("%d windows are left, %d of %d ids are free", len(w.windows), len(w.spare.windows), w.spare.made)
+				}
+			})
+		}
+		ranks.Wait()
+		closeTwo(t, w, other)
+	})
 }

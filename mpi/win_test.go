@@ -211,6 +211,7 @@ func TestWin_LockOfASilentProcess(t *testing.T) {
 		switch c.Rank() {
 		case 1:
 			must(t, w.Lock(ctx, 0, mpi.Exclusive))
+			time.Sleep(100 * time.Millisecond) // all is acknowledged
 			cut()
 			time.Sleep(time.Minute)
 		case 2:
@@ -219,6 +220,34 @@ func TestWin_LockOfASilentProcess(t *testing.T) {
 			must(t, w.Unlock(ctx, 0))
 		}
 	})
+}
+
+// A process that falls silent while another one waits for it in a window is missed.
+func TestWin_SilentTarget(t *testing.T) {
+	for what, wait := range map[string]func(ctx context.Context, w *mpi.Win[int64]) error{
+		"lock":  func(ctx context.Context, w *mpi.Win[int64]) error { return w.Lock(ctx, 1, mpi.Exclusive) },
+		"start": func(ctx context.Context, w *mpi.Win[int64]) error { return w.Start(ctx, 1) },
+		"wait":  func(ctx context.Context, w *mpi.Win[int64]) error { return errors.Join(w.Post(1), w.Wait(ctx)) },
+	} {
+		bubbleOfLinks(t, 3, func(t *testing.T, c *mpi.Comm, cut func()) {
+			ctx := t.Context()
+			w := newWin(t, c, make([]int64, 1))
+			switch c.Rank() {
+			case 0:
+				time.Sleep(100 * time.Millisecond)
+				start := time.Now()
+				var down *mpi.ProcessError
+				if err := wait(ctx, w); !errors.As(err, &down) || down.Rank != 1 || time.Since(start) > 10*time.Second {
+					t.Errorf("%s: %v after %v", what, err, time.Since(start))
+				}
+			case 1:
+				must(t, w.Lock(ctx, 1, mpi.Exclusive))
+				time.Sleep(200 * time.Millisecond)
+				cut()
+				time.Sleep(time.Minute)
+			}
+		})
+	}
 }
 
 // What is wrong is told before anything is sent.
