@@ -260,16 +260,6 @@ func TestNonBlocking(t *testing.T) {
 	})
 }
 
-// Around the ring of an allgather each process sends one message less than there are processes.
-func TestAllgather_Messages(t *testing.T) {
-	bubble(t, 5, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
-		must(t, mpi.Allgather(t.Context(), c, []int{c.Rank()}, make([]int, 5)))
-		if sent := c.World().Counters().Sent; sent != 4 {
-			t.Errorf("rank %d has sent %d messages, want 4", c.Rank(), sent)
-		}
-	})
-}
-
 // A process returns from an operation once its data has gone: it may close its world then, though another
 // one is late.
 func TestExscan_DataHasGone(t *testing.T) {

@@ -89,6 +89,17 @@ func ExampleAllreduce() {
 	// Output: [6 4]
 }
 
+func ExampleAlgorithms() {
+	for _, a := range mpi.Algorithms() {
+		fmt.Printf("%-9s from %5d bytes on: %s\n", a.Operation, a.From, a.Name)
+	}
+	// Output:
+	// allreduce from     0 bytes on: recursive doubling
+	// allreduce from 32768 bytes on: halving and doubling
+	// allgather from     0 bytes on: dissemination
+	// allgather from  4096 bytes on: ring
+}
+
 // The ranks of each half of a world have a communicator of their own.
 func ExampleComm_Split() {
 	inProcesses(4, func(ctx context.Context, c *mpi.Comm) error {

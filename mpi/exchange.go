@@ -165,7 +165,30 @@ func allgatherEqual[T Element](o collective, data, all []T) error {
 	if err := checkCount("all", len(all), len(data)*o.Size()); err != nil {
 		return err
 	}
+	if o.algorithm("allgather", len(bytesOf(data))) == bruck {
+		return disseminate(o, bytesOf(data), bytesOf(all))
+	}
 	return allgather(o, data, parts(all, len(data)))
+}
+
+// disseminate is Bruck's: in step k each process gives what it has to the one 2^k ranks before it.
+// It has the parts from its own rank on.
+func disseminate(o collective, data, all []byte) error {
+	size, part := o.Size(), len(data)
+	have := make([]byte, 0, len(all))
+	have = append(have, data...)
+	for n := 1; n < size; n *= 2 {
+		more := min(n, size-n) * part
+		to, from := (o.rank-n+size)%size, (o.rank+n)%size
+		if err := o.exchange(to, have[:more], from, have[len(have):len(have)+more]); err != nil {
+			return err
+		}
+		have = have[:len(have)+more]
+	}
+	split := (size - o.rank) * part // where rank 0's is
+	copy(all[o.rank*part:], have[:split])
+	copy(all, have[split:])
+	return nil
 }
 
 // Allgatherv is Allgather of unequal parts: that of rank k goes to list[k]. It is MPI_Allgatherv.

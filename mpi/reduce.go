@@ -9,8 +9,12 @@ import (
 
 // Op combines elements: into[k] becomes the combination of into[k] and with[k]. It has to be
 // associative, and need not be commutative: elements are combined in the order of ranks. So all
-// processes get the same, to the bit.
+// processes get the same, to the bit. It is called with some of the elements at a time, from a
+// multiple of 64 on: so an Op may be of groups of 2, 4, and so on up to 64.
 type Op[T Element] func(into, with []T)
+
+// groups is how many elements an Op may combine with each other.
+const groups = 64
 
 // Sum is MPI_SUM.
 func Sum[T Element](into, with []T) {
@@ -90,70 +94,6 @@ func reduce[T Element](o collective, data, result []T, op Op[T], root int) error
 		return o.send(root, bytesOf(mine))
 	case o.rank == root:
 		return o.recv(0, bytesOf(result))
-	}
-	return nil
-}
-
-// Allreduce combines the data of all processes into result, everywhere: MPI_Allreduce. data and
-// result may be the same.
-func Allreduce[T Element](ctx context.Context, c *Comm, data, result []T, op Op[T]) error {
-	return c.do(ctx, "allreduce", func(o collective) error { return allreduce(o, data, result, op) })
-}
-
-// Iallreduce begins an Allreduce: MPI_Iallreduce.
-func Iallreduce[T Element](c *Comm, data, result []T, op Op[T]) *Request {
-	return c.beginDo("allreduce", func(o collective) error { return allreduce(o, data, result, op) })
-}
-
-// allreduce is recursive doubling: in each step partners exchange what they have, of twice as many
-// ranks as before. So that a power of two takes part, the first ranks fold in pairs.
-//
-// Source: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of Collective Communication Operations
-// in MPICH, IJHPCA 19 (2005), §4.5.
-func allreduce[T Element](o collective, data, result []T, op Op[T]) error {
-	if err := checkCount("result", len(result), len(data)); err != nil {
-		return err
-	}
-	mine, other := slices.Clone(data), make([]T, len(data))
-	power := 1 // the largest power of two that is not above the size
-	for ; 2*power <= o.Size(); power *= 2 {
-	}
-	extra := o.Size() - power
-	folded := o.rank < 2*extra
-	at := o.rank - extra
-	switch {
-	case folded && o.rank%2 == 0:
-		if err := o.send(o.rank+1, bytesOf(mine)); err != nil {
-			return err
-		}
-		return o.recv(o.rank+1, bytesOf(result))
-	case folded:
-		if err := o.recv(o.rank-1, bytesOf(other)); err != nil {
-			return err
-		}
-		op(other, mine)
-		mine, other = other, mine
-		at = o.rank / 2
-	}
-	for bit := 1; bit < power; bit *= 2 {
-		partner := at ^ bit
-		rank := partner + extra
-		if partner < extra {
-			rank = 2*partner + 1
-		}
-		if err := o.exchange(rank, bytesOf(mine), rank, bytesOf(other)); err != nil {
-			return err
-		}
-		if partner < at {
-			op(other, mine)
-			mine, other = other, mine
-		} else {
-			op(mine, other)
-		}
-	}
-	copy(result, mine)
-	if folded {
-		return o.send(o.rank-1, bytesOf(mine))
 	}
 	return nil
 }

@@ -33,6 +33,8 @@ type Config struct {
 	// OfferFrom is the shortest receive, in bytes, that is offered to its sender, which then writes
 	// into its memory. Zero is DefaultOfferFrom; MBCF offers all: 1.
 	OfferFrom int
+	// Algorithms is the table by which collective operations choose. Nil is Algorithms().
+	Algorithms []Algorithm
 }
 
 func (c *Config) setDefaults(ep *mcd.Endpoint) error {
@@ -43,6 +45,12 @@ func (c *Config) setDefaults(ep *mcd.Endpoint) error {
 	if c.EagerLimit < 0 || c.EagerLimit > MaxEagerLimit || c.OfferFrom < 0 {
 		return fmt.Errorf("Config.EagerLimit %d, OfferFrom %d: out of range (0 to %d, and 0 or more)",
 			c.EagerLimit, c.OfferFrom, MaxEagerLimit)
+	}
+	if c.Algorithms == nil {
+		c.Algorithms = algorithms
+	}
+	if err := checkAlgorithms(c.Algorithms); err != nil {
+		return err
 	}
 	if c.Nodes == nil {
 		for _, n := range ep.Nodes() {

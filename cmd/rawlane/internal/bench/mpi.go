@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +21,8 @@ type mpiBench struct {
 	ranks   int // that take part, if not all
 	unit    int // of sizes
 	columns []mpiColumn
+
+	algorithm string // where there is a choice
 }
 
 // mpiColumn is one of a table.
@@ -81,6 +85,11 @@ both.`},
 		measure: (*mpiNode).allreduce, unit: 4, columns: collectiveColumns,
 	},
 	{
+		bench: bench{name: "allgather", short: "From each rank to all",
+			long: "All ranks get what each one has. " + ofAllRanks},
+		measure: (*mpiNode).allgather, unit: 1, columns: collectiveColumns,
+	},
+	{
 		bench: bench{name: "alltoall", short: "From each rank to each",
 			long: "Each rank has as many bytes for each other one. " + ofAllRanks},
 		measure: (*mpiNode).alltoall, unit: 1, columns: collectiveColumns,
@@ -130,7 +139,22 @@ func (b mpiBench) newCommand() *cobra.Command {
 	if b.unit > 0 {
 		cli.SizesFlag(cmd.Flags(), &b.sizes, "size", "m", "sizes of messages, in bytes")
 	}
+	if names := b.algorithms(); len(names) > 0 {
+		cmd.Flags().StringVar(&b.algorithm, "algorithm", "",
+			strings.Join(names, " or ")+", for all sizes (default: as mpi.Algorithms says)")
+		cli.Choice(cmd, "algorithm", names...)
+	}
 	return cmd
+}
+
+// algorithms are those of the operation, where there is a choice.
+func (b *mpiBench) algorithms() (names []string) {
+	for _, a := range mpi.Algorithms() {
+		if a.Operation == b.name {
+			names = append(names, a.Name)
+		}
+	}
+	return names
 }
 
 func (b *mpiBench) prepare(*cobra.Command) error {
@@ -139,13 +163,20 @@ func (b *mpiBench) prepare(*cobra.Command) error {
 			return cli.Misuse("--size %d: want 1 to %d, a multiple of %d", s, maxMemory, b.unit)
 		}
 	}
+	if b.algorithm != "" && !slices.Contains(b.algorithms(), b.algorithm) {
+		return cli.Misuse("--algorithm %q: want %s", b.algorithm, strings.Join(b.algorithms(), " or "))
+	}
 	b.cluster.Grace = launch.AskTimeout + reportTime
 	return nil
 }
 
 // part measures all sizes. Each begins and ends on all ranks together.
 func (b *mpiBench) part(ctx context.Context, n *node) (err error) {
-	w, err := mpi.Open(n.ep, mpi.Config{PeerTimeout: launch.AskTimeout})
+	cfg := mpi.Config{PeerTimeout: launch.AskTimeout}
+	if b.algorithm != "" {
+		cfg.Algorithms = []mpi.Algorithm{{Operation: b.name, Name: b.algorithm}}
+	}
+	w, err := mpi.Open(n.ep, cfg)
 	if err != nil {
 		return err
 	}
@@ -195,7 +226,7 @@ const largeMessage = 8192
 
 func (b *mpiBench) newResult(n *node, size int) *mpiResult {
 	r := &mpiResult{result: n.form, Mode: b.cluster.Mode, Faults: b.cluster.Faults}
-	r.Bench, r.SizeBytes = "mpi "+b.name, size
+	r.Bench, r.SizeBytes, r.Algo = "mpi "+b.name, size, b.algorithm
 	if size > largeMessage {
 		r.Iters = max(1, r.Iters/10)
 	}

@@ -182,6 +182,20 @@ func (n *mpiNode) alltoall(ctx context.Context, r *mpiResult) error {
 	return nil
 }
 
+// allgather is osu_allgather's loop.
+func (n *mpiNode) allgather(ctx context.Context, r *mpiResult) error {
+	data, all := pattern(n.c.Rank(), r.SizeBytes), make([]byte, r.SizeBytes*n.c.Size())
+	if err := n.collective(ctx, r, func() error { return mpi.Allgather(ctx, n.c, data, all) }); err != nil {
+		return err
+	}
+	for from := range n.c.Size() {
+		if err := n.compare(from, all[from*r.SizeBytes:][:r.SizeBytes]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // bcast is osu_bcast's loop.
 func (n *mpiNode) bcast(ctx context.Context, r *mpiResult) error {
 	buf := make([]byte, r.SizeBytes)

@@ -1,0 +1,60 @@
+package mpi
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Algorithm says from how many bytes on a collective operation has an algorithm. All processes
+// choose by what they all know: an algorithm is one that all have.
+type Algorithm struct {
+	Operation string // such as allreduce
+	From      int    // bytes that a process has
+	Name      string
+	Source    string
+}
+
+const thakur = "Thakur, Rabenseifner, Gropp, IJHPCA 19 (2005)"
+
+// Names of algorithms.
+const (
+	doubling     = "recursive doubling"
+	rabenseifner = "halving and doubling"
+	bruck        = "dissemination"
+	ring         = "ring"
+)
+
+// algorithms are in ascending order of From for each operation. go run ./bench/passing has measured
+// them.
+var algorithms = []Algorithm{
+	{"allreduce", 0, doubling, thakur + ", §4.5"},
+	{"allreduce", 32 << 10, rabenseifner, thakur + ", §4.5"},
+	{"allgather", 0, bruck, thakur + ", §4.1"},
+	{"allgather", 4 << 10, ring, thakur + ", §4.1"},
+}
+
+// Algorithms returns the table by which collective operations choose, where there is a choice.
+func Algorithms() []Algorithm { return slices.Clone(algorithms) }
+
+// checkAlgorithms checks a table of a user's.
+func checkAlgorithms(table []Algorithm) error {
+	for _, a := range table {
+		known := slices.ContainsFunc(algorithms, func(b Algorithm) bool {
+			return a.Operation == b.Operation && a.Name == b.Name
+		})
+		if !known {
+			return fmt.Errorf("Config.Algorithms: %s has no algorithm %q (see mpi.Algorithms)", a.Operation, a.Name)
+		}
+	}
+	return nil
+}
+
+// algorithm returns the one for an operation of a length: the last in the table that is for it.
+func (o collective) algorithm(operation string, bytes int) (name string) {
+	for _, a := range o.w.cfg.Algorithms {
+		if a.Operation == operation && bytes >= a.From {
+			name = a.Name
+		}
+	}
+	return name
+}

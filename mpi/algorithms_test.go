@@ -1,0 +1,106 @@
+package mpi_test
+
+import (
+	"fmt"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rawlane/rawlane/mcd/mcdtest"
+	"github.com/rawlane/rawlane/mpi"
+	"github.com/rawlane/rawlane/transport/fault"
+)
+
+// Each algorithm gives what the operation promises, for any length and any number of processes, and
+// sends as many messages as it is known for.
+func TestAlgorithms(t *testing.T) {
+	type counts func(n, rank int) (sent int)
+	power := func(n int) int { return 1 << (bits.Len(uint(n)) - 1) }
+	// folded returns what a rank sends of an Allreduce in which a power of two takes part in so many
+	// messages each.
+	folded := func(n, rank, each int) int {
+		switch extra := n - power(n); {
+		case rank >= 2*extra:
+			return each
+		case rank%2 == 0:
+			return 1
+		default:
+			return each + 1
+		}
+	}
+	sent := map[string]counts{
+		"allreduce, recursive doubling": func(n, rank int) int { return folded(n, rank, bits.Len(uint(n))-1) },
+		"allreduce, halving and doubling": func(n, rank int) int {
+			return folded(n, rank, 2*(bits.Len(uint(n))-1))
+		},
+		"allgather, dissemination": func(n, _ int) int { return bits.Len(uint(n - 1)) },
+		"allgather, ring":          func(n, _ int) int { return n - 1 },
+	}
+	for _, a := range mpi.Algorithms() {
+		name := a.Operation + ", " + a.Name
+		for n := 1; n <= 9; n++ {
+			table := []mpi.Algorithm{{Operation: a.Operation, Name: a.Name}}
+			bubble(t, n, fault.Config{}, mpi.Config{Algorithms: table}, func(t *testing.T, c *mpi.Comm) {
+				for _, count := range []int{0, 1, 32, 33, 200, 5000} {
+					before := c.World().Counters().Sent
+					var got, want []int
+					switch a.Operation {
+					case "allreduce":
+						got, want = make([]int, 2*count), combined(0, n-1, count)
+						must(t, mpi.Allreduce(t.Context(), c, mapOf(c.Rank(), count), got, affine))
+					case "allgather":
+						got, want = make([]int, n*count), sequence(0, n*count)
+						must(t, mpi.Allgather(t.Context(), c, sequence(c.Rank()*count, count), got))
+					}
+					if !slices.Equal(got, want) {
+						t.Errorf("%s of %d at %d of %d: wrong", name, count, c.Rank(), n)
+					}
+					if got, want := int(c.World().Counters().Sent-before), sent[name](n, c.Rank()); got != want {
+						t.Errorf("%s of %d at %d of %d: %d messages, want %d", name, count, c.Rank(), n, got, want)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Without a table of the user's, long data goes another way than short data.
+func TestAlgorithms_ByLength(t *testing.T) {
+	bubble(t, 8, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		for _, b := range []struct {
+			count int
+			want  uint64
+		}{{511, 3}, {512, 7}} {
+			before := c.World().Counters().Sent
+			must(t, mpi.Allgather(t.Context(), c, make([]int, b.count), make([]int, 8*b.count)))
+			if got := c.World().Counters().Sent - before; got != b.want {
+				t.Errorf("%d elements: %d messages, want %d", b.count, got, b.want)
+			}
+		}
+	})
+}
+
+// The table is that of the documents.
+func TestAlgorithms_Documented(t *testing.T) {
+	doc, err := os.ReadFile(filepath.Join("..", "docs", "message-passing.md"))
+	must(t, err)
+	for _, a := range mpi.Algorithms() {
+		line := fmt.Sprintf("| %s | %d | %s | %s |\n", a.Operation, a.From, a.Name, a.Source)
+		if !strings.Contains(string(doc), line) {
+			t.Errorf("docs/message-passing.md lacks %s", line)
+		}
+	}
+}
+
+func TestAlgorithms_Misuse(t *testing.T) {
+	ep := mcdtest.Open(t, 1, mcdtest.Config{})[0]
+	for _, a := range []mpi.Algorithm{{Operation: "allreduce", Name: "ring"}, {Operation: "barrier", Name: "ring"}, {}} {
+		_, err := mpi.Open(ep, mpi.Config{Algorithms: []mpi.Algorithm{a}})
+		if err == nil || !strings.Contains(err.Error(), "Config.Algorithms: "+a.Operation+" has no algorithm") {
+			t.Errorf("%+v: %v", a, err)
+		}
+	}
+}

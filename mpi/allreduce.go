@@ -1,0 +1,132 @@
+package mpi
+
+import "context"
+
+// Allreduce combines the data of all processes into result, everywhere: MPI_Allreduce. data and
+// result may be the same.
+func Allreduce[T Element](ctx context.Context, c *Comm, data, result []T, op Op[T]) error {
+	return c.do(ctx, "allreduce", func(o collective) error { return allreduce(o, data, result, op) })
+}
+
+// Iallreduce begins an Allreduce: MPI_Iallreduce.
+func Iallreduce[T Element](c *Comm, data, result []T, op Op[T]) *Request {
+	return c.beginDo("allreduce", func(o collective) error { return allreduce(o, data, result, op) })
+}
+
+// reduction is what a process combines in an Allreduce. A power of two of processes takes part: the
+// first ranks fold in pairs.
+type reduction[T Element] struct {
+	collective
+	op          Op[T]
+	mine, other []T // what was combined, and memory of the same length
+	power       int // how many take part
+	extra       int // how many pairs have folded
+	at          int // this one's number among them
+}
+
+func allreduce[T Element](o collective, data, result []T, op Op[T]) error {
+	if err := checkCount("result", len(result), len(data)); err != nil {
+		return err
+	}
+	copy(result, data)
+	r := reduction[T]{collective: o, op: op, mine: result, other: make([]T, len(data)), power: 1}
+	for ; 2*r.power <= o.Size(); r.power *= 2 {
+	}
+	r.extra = o.Size() - r.power
+	r.at = o.rank - r.extra
+	folded := o.rank < 2*r.extra
+	switch {
+	case folded && o.rank%2 == 0:
+		if err := o.send(o.rank+1, bytesOf(result)); err != nil {
+			return err
+		}
+		return o.recv(o.rank+1, bytesOf(result))
+	case folded:
+		r.at = o.rank / 2
+		if err := o.recv(o.rank-1, bytesOf(r.other)); err != nil {
+			return err
+		}
+		r.behind()
+	}
+	combine := r.double
+	if o.algorithm("allreduce", len(bytesOf(data))) == rabenseifner {
+		combine = r.halve
+	}
+	if err := combine(); err != nil {
+		return err
+	}
+	copy(result, r.mine)
+	if folded {
+		return o.send(o.rank-1, bytesOf(result))
+	}
+	return nil
+}
+
+// behind combines what is in other, of lower ranks, with what this process has.
+func (r *reduction[T]) behind() {
+	r.op(r.other, r.mine)
+	r.mine, r.other = r.other, r.mine
+}
+
+// partner returns the rank of the one whose number differs in a bit.
+func (r *reduction[T]) partner(bit int) int {
+	partner := r.at ^ bit
+	if partner < r.extra {
+		return 2*partner + 1
+	}
+	return partner + r.extra
+}
+
+// double is recursive doubling: in each step partners exchange what they have, of twice as many
+// ranks as before.
+func (r *reduction[T]) double() error {
+	for bit := 1; bit < r.power; bit *= 2 {
+		partner := r.partner(bit)
+		if err := r.exchange(partner, bytesOf(r.mine), partner, bytesOf(r.other)); err != nil {
+			return err
+		}
+		if r.at&bit != 0 {
+			r.behind()
+		} else {
+			r.op(r.mine, r.other)
+		}
+	}
+	return nil
+}
+
+// halve is Rabenseifner's: in each step partners give each other half of what they have left to
+// combine; then they give the combined parts back, in the opposite order.
+func (r *reduction[T]) halve() error {
+	type step struct{ mine, theirs [2]int } // from and to
+	var steps []step
+	from, to := 0, len(r.mine)
+	for bit := 1; bit < r.power; bit *= 2 {
+		middle := from + (to-from)/2/groups*groups
+		s := step{[2]int{from, middle}, [2]int{middle, to}}
+		if r.at&bit != 0 {
+			s.mine, s.theirs = s.theirs, s.mine
+		}
+		from, to = s.mine[0], s.mine[1]
+		mine, other, give := r.mine[from:to], r.other[from:to], r.mine[s.theirs[0]:s.theirs[1]]
+		partner := r.partner(bit)
+		if err := r.exchange(partner, bytesOf(give), partner, bytesOf(other)); err != nil {
+			return err
+		}
+		if r.at&bit != 0 {
+			r.op(other, mine)
+			copy(mine, other)
+		} else {
+			r.op(mine, other)
+		}
+		steps = append(steps, s)
+	}
+	for bit, k := r.power/2, len(steps)-1; k >= 0; bit, k = bit/2, k-1 {
+		s := steps[k]
+		partner := r.partner(bit)
+		give, get := r.mine[s.mine[0]:s.mine[1]], r.mine[s.theirs[0]:s.theirs[1]]
+		if err := r.exchange(partner, bytesOf(give), partner, bytesOf(get)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
