@@ -224,3 +224,28 @@ func TestRevoke_LeavesOthers(t *testing.T) {
 		}
 	})
 }
+
+// Messages that come after a Revoke are dropped, too, and give their credit back.
+func TestRevoke_DropsWhatComesLater(t *testing.T) {
+	bubble(t, 2, fault.Config{Delay: 1, DelayMin: time.Millisecond, DelayMax: time.Millisecond}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		ctx := t.Context()
+		for range 5 {
+			d, err := c.Dup(ctx)
+			must(t, err)
+			must(t, c.Barrier(ctx))
+			if c.Rank() == 1 {
+				d.Revoke() // the other one hears of it while its messages are under way
+			} else {
+				time.Sleep(100 * time.Microsecond)
+				for range 600 {
+					must(t, mpi.Send(ctx, d, []byte{1}, 1, 0))
+				}
+			}
+			time.Sleep(time.Second)
+			must(t, c.Barrier(ctx))
+		}
+		if kept := c.World().Counters().Kept; c.Rank() == 1 && kept > 0 {
+			t.Errorf("%d messages are kept", kept)
+		}
+	})
+}
