@@ -249,3 +249,30 @@ func TestRevoke_DropsWhatComesLater(t *testing.T) {
 		}
 	})
 }
+
+// The answer to a send that a Revoke has ended completes no other send, which has taken its place.
+func TestRevoke_AnswersNoOtherSend(t *testing.T) {
+	delayed := fault.Config{Delay: 1, DelayMin: time.Millisecond, DelayMax: time.Millisecond}
+	bubble(t, 2, delayed, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		ctx := t.Context()
+		d, err := c.Dup(ctx)
+		must(t, err)
+		must(t, c.Barrier(ctx))
+		start := time.Now()
+		if c.Rank() == 1 {
+			time.Sleep(time.Second)
+			must(t, second(mpi.Recv(ctx, c, make([]byte, 1), 0, 0)))
+			must(t, c.Barrier(ctx))
+			return
+		}
+		time.AfterFunc(100*time.Millisecond, d.Revoke)
+		if err := mpi.Ssend(ctx, d, []byte{1}, 1, 0); !errors.Is(err, mpi.ErrRevoked) {
+			t.Errorf("%v", err)
+		}
+		must(t, mpi.Ssend(ctx, c, []byte{1}, 1, 0))
+		if took := time.Since(start); took < 900*time.Millisecond {
+			t.Errorf("complete after %v, before it was received", took)
+		}
+		must(t, c.Barrier(ctx))
+	})
+}
