@@ -203,18 +203,18 @@ func TestWin_LockGivenUp(t *testing.T) {
 }
 
 // A process that falls silent with a lock, as its cable is cut, is down, and the lock the next
-// one's.
+// one's. Nothing was under way, and neither had waited for the other: they are no neighbours.
 func TestWin_LockOfASilentProcess(t *testing.T) {
-	bubbleOfLinks(t, 3, func(t *testing.T, c *mpi.Comm, cut func()) {
+	bubbleOfLinks(t, 4, func(t *testing.T, c *mpi.Comm, cut func()) {
 		ctx := t.Context()
 		w := newWin(t, c, make([]int64, 1))
 		switch c.Rank() {
-		case 1:
+		case 2:
 			must(t, w.Lock(ctx, 0, mpi.Exclusive))
-			time.Sleep(100 * time.Millisecond) // all is acknowledged
+			time.Sleep(900 * time.Millisecond) // all is acknowledged
 			cut()
 			time.Sleep(time.Minute)
-		case 2:
+		case 1:
 			time.Sleep(time.Second)
 			must(t, w.Lock(ctx, 0, mpi.Exclusive))
 			must(t, w.Unlock(ctx, 0))
@@ -225,11 +225,11 @@ func TestWin_LockOfASilentProcess(t *testing.T) {
 // A process that falls silent while another one waits for it in a window is missed.
 func TestWin_SilentTarget(t *testing.T) {
 	for what, wait := range map[string]func(ctx context.Context, w *mpi.Win[int64]) error{
-		"lock":  func(ctx context.Context, w *mpi.Win[int64]) error { return w.Lock(ctx, 1, mpi.Exclusive) },
-		"start": func(ctx context.Context, w *mpi.Win[int64]) error { return w.Start(ctx, 1) },
-		"wait":  func(ctx context.Context, w *mpi.Win[int64]) error { return errors.Join(w.Post(1), w.Wait(ctx)) },
+		"lock":  func(ctx context.Context, w *mpi.Win[int64]) error { return w.Lock(ctx, 2, mpi.Exclusive) },
+		"start": func(ctx context.Context, w *mpi.Win[int64]) error { return w.Start(ctx, 2) },
+		"wait":  func(ctx context.Context, w *mpi.Win[int64]) error { return errors.Join(w.Post(2), w.Wait(ctx)) },
 	} {
-		bubbleOfLinks(t, 3, func(t *testing.T, c *mpi.Comm, cut func()) {
+		bubbleOfLinks(t, 4, func(t *testing.T, c *mpi.Comm, cut func()) {
 			ctx := t.Context()
 			w := newWin(t, c, make([]int64, 1))
 			switch c.Rank() {
@@ -237,11 +237,11 @@ func TestWin_SilentTarget(t *testing.T) {
 				time.Sleep(100 * time.Millisecond)
 				start := time.Now()
 				var down *mpi.ProcessError
-				if err := wait(ctx, w); !errors.As(err, &down) || down.Rank != 1 || time.Since(start) > 10*time.Second {
+				if err := wait(ctx, w); !errors.As(err, &down) || down.Rank != 2 || time.Since(start) > 10*time.Second {
 					t.Errorf("%s: %v after %v", what, err, time.Since(start))
 				}
-			case 1:
-				must(t, w.Lock(ctx, 1, mpi.Exclusive))
+			case 2:
+				must(t, w.Lock(ctx, 2, mpi.Exclusive))
 				time.Sleep(200 * time.Millisecond)
 				cut()
 				time.Sleep(time.Minute)
@@ -395,7 +395,7 @@ func bubbleOfLinks(t *testing.T, n int, program func(t *testing.T, c *mpi.Comm, 
 		var ranks sync.WaitGroup
 		for k, w := range worlds {
 			ranks.Go(func() {
-				program(t, w.Comm(), func() { must(t, links[k].SetConfig(fault.Config{Loss: 1})) })
+				program(t, w.Comm(), func() { links[k].Cut(true) })
 			})
 		}
 		ranks.Wait()
