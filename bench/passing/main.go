@@ -45,8 +45,11 @@ const (
 	sum   = 8
 )
 
-// sizes are those of the round trips.
-var sizes = []int{short, 1024, 65536, long}
+// sizes are those of the round trips, putSizes of what is written.
+var (
+	sizes    = []int{short, 1024, 65536, long}
+	putSizes = []int{short, 65536}
+)
 
 // collectives are what all ranks do, and how many bytes.
 var collectives = []struct {
@@ -74,6 +77,7 @@ type passing struct {
 	nodes    []int
 
 	trips    map[int]*harness.Table // by size
+	puts     map[int]*harness.Table // likewise
 	oneWay   *harness.Table
 	bothWays *harness.Table
 	together map[string]*harness.Table // by operation and ranks
@@ -129,9 +133,13 @@ func (p *passing) makeTables() (all []*harness.Table) {
 		all = append(all, t)
 		return t
 	}
+	p.puts = map[int]*harness.Table{}
 	p.trips, p.together = map[int]*harness.Table{}, map[string]*harness.Table{}
 	for _, size := range sizes {
 		p.trips[size] = add(fmt.Sprintf("Half a round trip of %d bytes, us", size), "us", size)
+	}
+	for _, size := range putSizes {
+		p.puts[size] = add(fmt.Sprintf("A put of %d bytes and the flush behind it, us", size), "us", size)
 	}
 	p.oneWay = add("Messages of 1 MiB one way, 64 at a time, MB/s", "mb_per_s", long)
 	p.bothWays = add("Messages of 1 MiB both ways, 64 at a time each, MB/s", "mb_per_s", long)

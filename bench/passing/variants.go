@@ -56,6 +56,10 @@ func (p *passing) ours(ctx context.Context) error {
 	if err := p.bench(ctx, []string{"mpi", "latency"}, sizes, iters, trips(ours)); err != nil {
 		return err
 	}
+	err := p.bench(ctx, []string{"mpi", "put"}, putSizes, iters, func(l line) { p.puts[l.Size].Add(ours, l.P50) })
+	if err != nil {
+		return err
+	}
 	records := sizes[:len(sizes)-1]
 	if last := records[len(records)-1]; last > memfifo.MaxRecord {
 		return fmt.Errorf("a record of %d bytes", last)
@@ -64,7 +68,7 @@ func (p *passing) ours(ctx context.Context) error {
 	if err := p.bench(ctx, []string{"fifo"}, records, few, trips(push)); err != nil {
 		return err
 	}
-	err := p.bench(ctx, []string{"latency"}, sizes[:1], append([]string{"--beside", "tcp"}, iters...), func(l line) {
+	err = p.bench(ctx, []string{"latency"}, sizes[:1], append([]string{"--beside", "tcp"}, iters...), func(l line) {
 		if l.Link == "tcp" {
 			p.trips[short].Add(goes, l.P50)
 		}
@@ -109,6 +113,13 @@ func (p *passing) pairsOf(ctx context.Context, m *peers.MPI) error {
 	}
 	for size, us := range half {
 		p.trips[size].Add(m.Name, us)
+	}
+	written, err := m.Run(ctx, p.hosts, peers.TCP, "put", append([]int{p.Iters}, putSizes...)...)
+	if err != nil {
+		return err
+	}
+	for size, us := range written {
+		p.puts[size].Add(m.Name, us)
 	}
 	for _, s := range []struct {
 		what string

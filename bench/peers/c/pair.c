@@ -3,6 +3,7 @@
 //   mpirun -n 2 pair latency ITERS SIZE...     us of half a round trip: the median
 //   mpirun -n 2 pair stream  BYTES SIZE...     MB/s of messages one way, 64 under way at once
 //   mpirun -n 2 pair both    BYTES SIZE...     MB/s of messages both ways at once, together
+//   mpirun -n 2 pair put     ITERS SIZE...     us of a put and the flush behind it: the median
 //   mpirun -n N pair barrier ITERS             us of a barrier: the mean of all ranks
 //   mpirun -n N pair allreduce|alltoall|bcast ITERS SIZE...   us of a call: the mean of all ranks
 //
@@ -78,6 +79,26 @@ static void both(int bytes, int size) {
   result(size, 2.0 * rounds * WINDOW * size / (MPI_Wtime() - start) / 1e6);
 }
 
+static void put(int iters, int size) {
+  double *took = calloc(iters, sizeof *took);
+  MPI_Win window;
+  MPI_Win_create(received, size, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  if (rank == 0) {
+    MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window);
+    for (int i = -iters / 10; i < iters; i++) {
+      double start = MPI_Wtime();
+      MPI_Put(message, size, MPI_BYTE, 1, 0, size, MPI_BYTE, window);
+      MPI_Win_flush(1, window);
+      if (i >= 0) took[i] = (MPI_Wtime() - start) * 1e6;
+    }
+    MPI_Win_unlock(1, window);
+    qsort(took, iters, sizeof *took, ascending);
+    result(size, took[iters / 2]);
+  }
+  MPI_Win_free(&window);
+  free(took);
+}
+
 static void call(const char *what, int size) {
   if (!strcmp(what, "allreduce"))
     MPI_Allreduce(message, received, size / sizeof(float), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
@@ -125,11 +146,12 @@ int main(int argc, char **argv) {
   if (!strcmp(what, "barrier")) barrier(number);
   for (int i = 3; i < argc; i++) {
     int size = atoi(argv[i]);
-    int pair = !strcmp(what, "latency") || !strcmp(what, "stream") || !strcmp(what, "both");
+    int pair = !strcmp(what, "latency") || !strcmp(what, "stream") || !strcmp(what, "both") || !strcmp(what, "put");
     if (size < 1 || size > LARGEST || (pair && ranks != 2)) MPI_Abort(MPI_COMM_WORLD, 2);
     if (!pair) collective(what, number, size);
     else if (!strcmp(what, "latency")) latency(number, size);
     else if (!strcmp(what, "stream")) stream(number, size);
+    else if (!strcmp(what, "put")) put(number, size);
     else both(number, size);
   }
   fflush(stdout);

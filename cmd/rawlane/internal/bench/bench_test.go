@@ -150,7 +150,7 @@ func TestBenchMPIJSON(t *testing.T) {
 
 func TestBenchMPI_Misuse(t *testing.T) {
 	for what, flags := range map[string][]string{
-		"which benchmark? (latency, bandwidth, bibw, allreduce, allgather, alltoall, bcast or barrier)": nil,
+		"which benchmark? (latency, bandwidth, bibw, put, allreduce, allgather, alltoall, bcast or barrier)": nil,
 		`unknown verb "osu_latency"`:                                          {"osu_latency"},
 		"--size 0: want 1 to 1073741824":                                      {"latency", "-m", "0"},
 		"--size 6: want 1 to 1073741824, a multiple of 4":                     {"allreduce", "-m", "4,6"},

@@ -80,6 +80,11 @@ both.`},
 		measure: (*mpiNode).bothWays, ranks: pairRanks, unit: 1, columns: streamColumns,
 	},
 	{
+		bench: bench{name: "put", short: "Puts into rank 1's window",
+			long: "Rank 0 writes to rank 1's window: microseconds are of a Put and the Flush behind it."},
+		measure: (*mpiNode).put, ranks: pairRanks, unit: 1, columns: pingColumns,
+	},
+	{
 		bench: bench{name: "allreduce", short: "Sums of all ranks' elements",
 			long: "The sum of what all ranks have, at all of them: 32-bit floating-point numbers. " + ofAllRanks},
 		measure: (*mpiNode).allreduce, unit: 4, columns: collectiveColumns,
@@ -185,20 +190,30 @@ func (b *mpiBench) part(ctx context.Context, n *node) (err error) {
 	if len(sizes) == 0 {
 		sizes = []int{0}
 	}
-	m := &mpiNode{node: n, c: w.Comm()}
+	all := w.Comm()
+	m := &mpiNode{node: n, c: all}
+	if b.ranks > 0 {
+		color := 0
+		if all.Rank() >= b.ranks {
+			color = mpi.NoColor
+		}
+		if m.c, err = all.Split(ctx, color, 0); err != nil {
+			return err
+		}
+	}
 	for _, size := range sizes {
 		n.lines.Say("%s, %d bytes ...", b.name, size)
 		r := b.newResult(n, size)
 		before := w.Counters().Frames
-		if err := m.c.Barrier(ctx); err != nil {
+		if err := all.Barrier(ctx); err != nil {
 			return err
 		}
-		if b.ranks == 0 || m.c.Rank() < b.ranks {
+		if m.c != nil {
 			if err := b.measure(m, ctx, r); err != nil {
 				return err
 			}
 		}
-		if err := m.c.Barrier(ctx); err != nil {
+		if err := all.Barrier(ctx); err != nil {
 			return err
 		}
 		after := w.Counters().Frames

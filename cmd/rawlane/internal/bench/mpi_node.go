@@ -151,6 +151,50 @@ func (n *mpiNode) windows(
 	return nil
 }
 
+// put is osu_put_latency's loop: in an epoch of a lock, a flush behind each Put.
+func (n *mpiNode) put(ctx context.Context, r *mpiResult) error {
+	window := make([]byte, r.SizeBytes)
+	v, err := mpi.NewWin(ctx, n.c, window)
+	if err != nil {
+		return err
+	}
+	if n.c.Rank() == 0 {
+		if err := n.puts(ctx, r, v); err != nil {
+			return err
+		}
+	}
+	if err := v.Free(ctx); err != nil || n.c.Rank() != 1 {
+		return err
+	}
+	return n.compare(0, window)
+}
+
+func (n *mpiNode) puts(ctx context.Context, r *mpiResult, v *mpi.Win[byte]) error {
+	data := pattern(0, r.SizeBytes)
+	if err := v.Lock(ctx, 1, mpi.Shared); err != nil {
+		return err
+	}
+	h, begun := newTimes(), time.Now()
+	for i := -r.warmUp(); i < r.Iters; i++ {
+		if i == 0 {
+			h.Reset()
+			begun = time.Now()
+		}
+		start := time.Now()
+		if err := v.Put(ctx, data, 1, 0); err != nil {
+			return err
+		}
+		if err := v.Flush(ctx, 1); err != nil {
+			return err
+		}
+		_ = h.RecordValue(int64(time.Since(start)))
+	}
+	r.record(h)
+	r.MsgsPerS = float64(r.Iters) / time.Since(begun).Seconds()
+	r.MBPerS = r.MsgsPerS * float64(r.SizeBytes) / 1e6
+	return v.Unlock(ctx, 1)
+}
+
 // allreduce is osu_allreduce's loop.
 func (n *mpiNode) allreduce(ctx context.Context, r *mpiResult) error {
 	data, sum := make([]float32, r.SizeBytes/4), make([]float32, r.SizeBytes/4)
