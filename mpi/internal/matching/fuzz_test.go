@@ -123,6 +123,22 @@ func runScript(t *testing.T, b []byte) {
 				e.Offered(id)
 				e.Requested(id)
 				out = e.Fetched(1, id, nil)
+			case 10, 11:
+				context := uint32(s.next() % 8) // most are no communicator's
+				out = e.Revoke(context, nil)
+				for m := range kept {
+					if m.Context == context {
+						delete(kept, m)
+						size -= m.Size
+					}
+				}
+			case 12:
+				if len(sends) > 0 {
+					if v := sends[int(s.next())%len(sends)]; !over[v] {
+						e.HasOffer(v.To, &v.Envelope)
+						e.Disown(v, nil)
+					}
+				}
 			}
 		default:
 			r := s.record()
