@@ -154,7 +154,17 @@ func (c *Comm) agree(ctx context.Context, given consensus.Contribution) (consens
 			return consensus.Value{}, err
 		}
 	}
-	return o.value, o.completion.Err()
+	if err := o.completion.Err(); err != nil {
+		return o.value, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, k := range c.ranksIn(o.value.Failed) { // who is out, is down here
+		if !w.closed {
+			w.fail(w.all[c.members[k]].ID, errFound)
+		}
+	}
+	return o.value, nil
 }
 
 // settle carries out what the core has appended. The caller holds World.mu, and has what was queued
@@ -191,6 +201,9 @@ func (w *World) endAgreements() {
 // failInAgreements tells the agreements of all communicators that a process is down. The caller
 // holds mu, and has what was queued carried out.
 func (w *World) failInAgreements(rank matching.Rank) {
+	if w.closed { // endAgreements has ended the waits
+		return
+	}
 	for _, c := range w.comms {
 		if k := c.rankOf(rank); k >= 0 && c.agreements.core != nil {
 			c.settle(c.agreements.core.Down(k, nil))

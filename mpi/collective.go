@@ -162,9 +162,14 @@ func (c *Comm) named(err error) error {
 	if !ok {
 		return err
 	}
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
 	var errs []error
 	for _, node := range down.Nodes {
 		if rank, known := c.w.ranks[node]; known {
+			if !c.w.closed {
+				c.w.fail(node, err)
+			}
 			errs = append(errs, &ProcessError{Rank: int(rank), Err: err})
 		}
 	}

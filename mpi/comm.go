@@ -39,6 +39,7 @@ type Comm struct {
 	operations atomic.Uint32 // collective ones
 	revoked    atomic.Bool
 	agreements agreements
+	windows    []*Comm // of its windows: revoked with it. World.mu guards them
 
 	once        sync.Once // makes the group, and what ends waits for its barriers
 	group       *barrier.Group

@@ -86,3 +86,30 @@ func TestReceiveComm_WhatMakesNoSense(t *testing.T) {
 		closeTwo(t, w, other)
 	})
 }
+
+// A window that is freed leaves nothing of its communicator.
+func TestNewWin_LeavesNoCommunicator(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := openTwo(t, Config{})
+		made := make(chan error, 2)
+		for _, w := range []*World{w, other} {
+			go func() {
+				v, err := NewWin(t.Context(), w.Comm(), make([]int64, 4))
+				if err == nil {
+					err = v.Free(t.Context())
+				}
+				made <- err
+			}()
+		}
+		for range 2 {
+			if err := <-made; err != nil {
+				t.Error(err)
+			}
+		}
+		for _, w := range []*World{w, other} {
+			if len(w.comms) != 1 || len(w.comm.windows) != 0 || len(w.windows) != 0 {
+				t.Errorf("%d communicators, %d and %d windows", len(w.comms), len(w.comm.windows), len(w.windows))
+			}
+		}
+	})
+}

@@ -68,6 +68,13 @@ func MRecv[T Element](ctx context.Context, m *Message, buf []T) (Status, error) 
 		w.mu.Unlock()
 		return Status{}, fmt.Errorf("receive a message: %w", ErrReceived)
 	}
+	if c.revoked.Load() && !w.closed { // it gives its credit back
+		w.out = w.engine.Drop(m.message, w.out[:0])
+		m.message = nil
+		w.act()
+		w.run()
+		w.mu.Lock()
+	}
 	if w.refuses(r, matching.AnySource) {
 		return r.Wait(ctx)
 	}

@@ -54,6 +54,12 @@ func (c *Comm) revoke() {
 	if c.endBarriers != nil {
 		c.endBarriers()
 	}
+	if v := w.windows[c.context]; v != nil {
+		v.end(ErrRevoked)
+	}
+	for _, d := range c.windows {
+		d.revoke()
+	}
 }
 
 // revoke ends a request of a communicator that was revoked. A receive that another process may

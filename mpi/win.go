@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
@@ -28,6 +29,7 @@ type Win[T Element] struct{ *window }
 type window struct {
 	w       *World
 	comm    *Comm // of its own
+	parent  *Comm // that it was made of
 	kind    reflect.Kind
 	element int    // bytes of one
 	memory  []byte // of this process
@@ -85,6 +87,8 @@ func (v *window) open(ctx context.Context, c *Comm) (err error) {
 	if v.comm, err = c.Dup(ctx); err != nil {
 		return err
 	}
+	v.parent = c
+	v.adopt()
 	err = v.lend()
 	if err2 := v.exchange(ctx); err == nil { // the others wait for it
 		err = err2
@@ -96,6 +100,16 @@ func (v *window) open(ctx context.Context, c *Comm) (err error) {
 		v.release()
 	}
 	return err
+}
+
+// adopt has the window's communicator revoked with the one that it was made of.
+func (v *window) adopt() {
+	w := v.w
+	w.mu.Lock()
+	if v.parent.windows = append(v.parent.windows, v.comm); v.parent.revoked.Load() {
+		v.comm.revoke()
+	}
+	w.run()
 }
 
 // lend makes the memory one that other processes may use, and takes their records.
@@ -180,6 +194,10 @@ func (v *window) release() {
 	}
 	v.freed = true
 	v.end(ErrFreed)
+	if v.parent != nil {
+		delete(w.comms, v.comm.context)
+		v.parent.windows = slices.DeleteFunc(v.parent.windows, func(d *Comm) bool { return d == v.comm })
+	}
 	w.mu.Unlock()
 	if v.comm != nil && v.comm.group != nil {
 		_ = v.comm.group.Close() // it has no error
@@ -193,7 +211,9 @@ func (v *window) Free(ctx context.Context) error {
 	w := v.w
 	w.mu.Lock()
 	err := v.usable(nil)
-	if err == nil {
+	if errors.Is(err, ErrRevoked) { // its epochs are over
+		err = nil
+	} else if err == nil {
 		err = v.outside()
 	}
 	if err != nil {
@@ -234,6 +254,8 @@ func (v *window) usable(m *member) error {
 		return ErrClosed
 	case v.freed:
 		return ErrFreed
+	case v.comm.revoked.Load():
+		return ErrRevoked
 	case m != nil && m.p.err != nil:
 		return m.p.err
 	case m != nil && m.freed:

@@ -1,6 +1,9 @@
 package consensus
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 // Member is one process' part in the agreements of one communicator, which follow each other.
 type Member struct {
@@ -164,6 +167,12 @@ func (m *Member) coordinate(out []Output) []Output {
 // heard.
 func (m *Member) gone() (gone Set, complete bool) {
 	gone = m.Failed()
+	for k, s := range m.states { // before sets are made: this is asked for each State that comes
+		foundDown := func(s *Message) bool { return s != nil && s.Contribution.Down.Has(k) }
+		if s == nil && k != m.rank && !gone.Has(k) && !slices.ContainsFunc(m.states, foundDown) {
+			return gone, false
+		}
+	}
 	for k, s := range m.states {
 		if s != nil && !gone.Has(k) {
 			gone = gone.Union(s.Contribution.Down.Minus(Set{}.With(m.rank)))

@@ -121,7 +121,7 @@ func (e *Engine) handleMessage(p *peer, r *Record, data []byte, out []Output) ([
 		return e.grant(p, e.offerAll(out)), nil
 	}
 	if e.revoked[m.Context] {
-		return e.discard(m, out), nil
+		return e.grant(p, e.discard(m, out)), nil
 	}
 	m = e.keep(p, *m)
 	out = append(out, Output{Do: Keep, Message: m})

@@ -19,6 +19,14 @@ func (e *Engine) Revoke(context uint32, out []Output) []Output {
 	return out
 }
 
+// Drop drops a message that was taken.
+func (e *Engine) Drop(m *Message, out []Output) []Output {
+	p := &e.peers[m.Source]
+	out = e.grant(p, e.discard(m, out))
+	e.Release(m)
+	return out
+}
+
 // discard drops a message that is in no list, as if it had gone into a receive.
 func (e *Engine) discard(m *Message, out []Output) []Output {
 	p := &e.peers[m.Source]

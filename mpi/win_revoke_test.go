@@ -1,0 +1,77 @@
+package mpi_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/mpi"
+	"github.com/rawlane/rawlane/transport/fault"
+)
+
+// A window of a communicator that is revoked while it is made is made nowhere, or revoked.
+func TestNewWin_Revoked(t *testing.T) {
+	for at := time.Duration(0); at < 8*time.Millisecond; at += 250 * time.Microsecond {
+		for n := 2; n < 4; n++ {
+			bubble(t, n, late, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+				ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+				defer cancel()
+				d, err := c.Dup(ctx)
+				must(t, err)
+				must(t, c.Barrier(ctx))
+				if c.Rank() == 1 {
+					time.AfterFunc(at, d.Revoke)
+				}
+				_, err = mpi.NewWin(ctx, d, make([]int64, 10))
+				if errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("rank %d of %d, revoked by rank 1 after %v: %v; revoked: %v", c.Rank(), n, at, err, d.Revoked())
+				}
+				time.Sleep(61 * time.Second)
+			})
+		}
+	}
+}
+
+// Windows are revoked with the communicator that they were made of: what waits ends, and they can be
+// freed.
+func TestWin_Revoked(t *testing.T) {
+	for what, f := range map[string]func(ctx context.Context, v *mpi.Win[int64]) error{
+		"lock":  func(ctx context.Context, v *mpi.Win[int64]) error { return v.Lock(ctx, 1, mpi.Exclusive) },
+		"start": func(ctx context.Context, v *mpi.Win[int64]) error { return v.Start(ctx, 1) },
+		"wait": func(ctx context.Context, v *mpi.Win[int64]) error {
+			if err := v.Post(1); err != nil {
+				return err
+			}
+			return v.Wait(ctx)
+		},
+		"fence": func(ctx context.Context, v *mpi.Win[int64]) error { return v.Fence(ctx) },
+		"free":  func(ctx context.Context, v *mpi.Win[int64]) error { return v.Free(ctx) },
+	} {
+		bubble(t, 2, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+			ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+			defer cancel()
+			d, err := c.Dup(ctx)
+			must(t, err)
+			v, err := mpi.NewWin(ctx, d, make([]int64, 10))
+			must(t, err)
+			if c.Rank() == 1 {
+				must(t, v.Lock(ctx, 1, mpi.Exclusive))
+				time.Sleep(time.Second)
+				d.Revoke()
+			} else {
+				time.Sleep(10 * time.Millisecond)
+				if err := f(ctx, v); !errors.Is(err, mpi.ErrRevoked) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			time.Sleep(time.Second)
+			if err := v.Put(ctx, []int64{1}, 0, 0); !errors.Is(err, mpi.ErrRevoked) && !errors.Is(err, mpi.ErrFreed) {
+				t.Errorf("a put: %v", err)
+			}
+			if err := v.Free(ctx); !errors.Is(err, mpi.ErrRevoked) && !errors.Is(err, mpi.ErrFreed) {
+				t.Errorf("free: %v", err)
+			}
+		})
+	}
+}
