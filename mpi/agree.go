@@ -47,7 +47,8 @@ func (c *Comm) Agree(ctx context.Context, flags uint64) (uint64, error) {
 
 // Shrink makes a communicator of the processes that live, in their order: MPI_Comm_shrink. It is
 // the same on all that return, and may have one that dies meanwhile. It works on communicators that
-// were revoked. Errors: those of Agree; failures are none.
+// were revoked. Errors: those of Agree; failures are none. If ctx ends the wait of one process, the
+// others' new communicator has it in it all the same: they have to give that one up, too.
 func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 	w := c.w
 	w.beginMaking()

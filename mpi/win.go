@@ -21,6 +21,9 @@ import (
 // memory between two fences in which nobody else does, while it holds a lock of its own rank, or
 // when Wait has returned.
 //
+// It is revoked with the communicator that it was made of: what waits ends with ErrRevoked, and Free
+// is what is left to do.
+//
 // Put and Get take no part in the order of updates: elements that one process updates another one
 // must not put, or get, in the same epoch.
 type Win[T Element] struct{ *window }
