@@ -93,8 +93,8 @@ func (r *Request) Wait(ctx context.Context) (Status, error) {
 	return r.outcome()
 }
 
-// Test reports whether the request is complete, and then what Wait would return. It polls once. Of a
-// send that a Revoke has ended it waits until its memory is not used any more.
+// Test reports whether the request is complete, and then what Wait would return. It polls once. Of
+// a send that a Revoke has ended it waits until its memory is not used any more.
 func (r *Request) Test() (s Status, done bool, err error) {
 	if !r.completion.Done() {
 		r.comm.w.ep.Progress()

@@ -21,8 +21,8 @@ import (
 // memory between two fences in which nobody else does, while it holds a lock of its own rank, or
 // when Wait has returned.
 //
-// It is revoked with the communicator that it was made of: what waits ends with ErrRevoked, and Free
-// is what is left to do.
+// It is revoked with the communicator that it was made of: what waits ends with ErrRevoked, and
+// Free is what is left to do.
 //
 // Put and Get take no part in the order of updates: elements that one process updates another one
 // must not put, or get, in the same epoch.
@@ -43,8 +43,9 @@ type window struct {
 	// World.mu guards these.
 	ready     bool // the members are known: it is among World.windows
 	freed     bool
-	fenced    bool // in the epoch after a fence
-	allLocked bool // by LockAll
+	broken    error // a fence has failed
+	fenced    bool  // in the epoch after a fence
+	allLocked bool  // by LockAll
 	started   []*member
 	exposed   []*member
 	locks     lockQueue // of this process' memory
@@ -76,7 +77,7 @@ type member struct {
 
 // NewWin makes a window of what each process gives, each as much as it likes, none, too. It is
 // MPI_Win_create, and collective: all processes of the communicator call it. The memory is the
-// window's until Free. Errors: ErrWindows; those of Allgather.
+// window's until Free. Errors: ErrWindows; those of Split, as a window takes a communicator.
 func NewWin[T Element](ctx context.Context, c *Comm, memory []T) (*Win[T], error) {
 	v := &window{w: c.w, element: sizeOf[T](), memory: bytesOf(memory), calls: map[uint32]*call{}}
 	v.kind, v.updater = updaterOf[T]()
@@ -100,7 +101,11 @@ func (v *window) open(ctx context.Context, c *Comm) (err error) {
 		err = v.barrier(ctx) // from now on all know all keys
 	}
 	if err != nil {
+		if v.ready {
+			v.tellFreed() // to those for which it is made
+		}
 		v.release()
+		err = c.failure(err)
 	}
 	return err
 }
@@ -224,7 +229,9 @@ func (v *window) Free(ctx context.Context) error {
 		return fmt.Errorf("free window: %w", err)
 	}
 	v.freed = true
-	err = v.await(ctx, v.sent)
+	if err = v.broken; err == nil { // else its barrier is still entered
+		err = v.await(ctx, v.sent)
+	}
 	w.mu.Unlock()
 	if err == nil {
 		err = v.flush(ctx, v.members...)

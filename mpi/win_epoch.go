@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/rawlane/rawlane/mpi/internal/wire"
 )
@@ -15,7 +16,7 @@ func (v *window) Post(ranks ...int) error {
 	members, err := v.group(ranks)
 	w := v.w
 	w.mu.Lock()
-	if err == nil && (len(v.exposed) > 0) {
+	if err == nil && v.exposed != nil {
 		err = ErrEpoch
 	}
 	if err = errors.Join(err, v.anyUnusable(members)); err != nil {
@@ -44,7 +45,7 @@ func (v *window) Start(ctx context.Context, ranks ...int) error {
 	if err == nil {
 		err = v.usable(nil)
 	}
-	if err == nil && (len(v.started) > 0 || v.holdsLock()) {
+	if err == nil && (v.started != nil || v.holdsLock()) {
 		err = ErrEpoch
 	}
 	if err == nil {
@@ -74,7 +75,7 @@ func (v *window) Complete() error {
 	w := v.w
 	w.mu.Lock()
 	err := v.usable(nil)
-	if err == nil && len(v.started) == 0 {
+	if err == nil && v.started == nil {
 		err = ErrEpoch
 	}
 	if err != nil {
@@ -105,7 +106,7 @@ func (v *window) Wait(ctx context.Context) error {
 	exposed := v.exposed
 	err := v.usable(nil)
 	w.mu.Unlock()
-	if err == nil && len(exposed) == 0 {
+	if err == nil && exposed == nil {
 		err = ErrEpoch
 	}
 	if err != nil {
@@ -141,10 +142,13 @@ func (v *window) Wait(ctx context.Context) error {
 
 // group returns the members of some ranks.
 func (v *window) group(ranks []int) ([]*member, error) {
-	var members []*member
+	members := make([]*member, 0, len(ranks)) // not nil
 	for _, rank := range ranks {
 		if err := v.comm.checkRank(rank); err != nil {
 			return nil, err
+		}
+		if slices.Contains(members, v.members[rank]) {
+			return nil, fmt.Errorf("rank %d: %w: it is named twice", rank, ErrRank)
 		}
 		members = append(members, v.members[rank])
 	}

@@ -142,7 +142,9 @@ func TestWin_FreedAlone(t *testing.T) {
 		switch c.Rank() {
 		case 0:
 			time.Sleep(time.Minute)
-			must(t, w.Unlock(ctx, 1))
+			if err := w.Unlock(ctx, 1); !errors.Is(err, mpi.ErrFreed) {
+				t.Errorf("%v", err)
+			}
 		case 1:
 			time.Sleep(time.Second)
 			short, cancel := context.WithTimeout(ctx, time.Second)

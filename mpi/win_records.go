@@ -142,7 +142,14 @@ func (w *World) receiveWindow(from memfifo.Sender, rec []byte) {
 		return
 	}
 	ok := err == nil && known
-	if v := w.windows[r.Context]; ok && v != nil { // else it is freed here
+	switch v := w.windows[r.Context]; {
+	case !ok:
+	case v == nil: // it is freed here
+		if r.Kind <= wire.CompareSwap || r.Kind == wire.Lock {
+			freed := wire.WindowRecord{Kind: wire.Freed, Context: r.Context}
+			_ = from.Post(windowHandlerID, 0, wire.AppendWindow(nil, &freed)) // it waits for an answer
+		}
+	default:
 		at := v.comm.rankOf(rank)
 		ok = at >= 0 && v.handle(v.members[at], &r, from)
 	}
@@ -195,7 +202,7 @@ func (v *window) handle(m *member, r *wire.WindowRecord, from memfifo.Sender) bo
 
 // answer answers a record with elements, if they are there. The caller holds World.mu.
 func (v *window) answer(m *member, r *wire.WindowRecord, old []byte, from memfifo.Sender) bool {
-	if old == nil || len(old) > v.w.frame-wire.WindowHeadLen {
+	if old == nil || len(old) > memfifo.MaxRecord-wire.WindowHeadLen {
 		return false
 	}
 	v.post(m, &wire.WindowRecord{Kind: wire.Value, ID: r.ID, Data: old}, from)
@@ -275,7 +282,10 @@ func (v *window) send(m *member, wait bool) {
 	for len(m.queue) > 0 {
 		rec := m.queue[0]
 		w.mu.Unlock()
-		err := m.to.PostPush(rec)
+		err := memfifo.ErrBusy
+		if len(rec) <= w.frame { // an answer to a process whose frames are longer may be more
+			err = m.to.PostPush(rec)
+		}
 		if wait && errors.Is(err, memfifo.ErrBusy) {
 			err = m.to.Push(w.ended, rec)
 		}

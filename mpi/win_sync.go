@@ -31,12 +31,17 @@ func (v *window) Fence(ctx context.Context) error {
 	if err == nil {
 		err = v.outside()
 	}
+	if err == nil {
+		err = v.broken
+	}
 	w.mu.Unlock()
 	if err == nil {
-		err = v.flush(ctx, v.members...)
-	}
-	if err == nil {
-		err = v.barrier(ctx)
+		if err = v.flush(ctx, v.members...); err == nil {
+			err = v.barrier(ctx)
+		}
+		w.mu.Lock()
+		v.broken = err
+		w.mu.Unlock()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -48,7 +53,7 @@ func (v *window) Fence(ctx context.Context) error {
 
 // outside says whether the process is in an epoch other than a fence's. The caller holds World.mu.
 func (v *window) outside() error {
-	if len(v.started) > 0 || len(v.exposed) > 0 || v.holdsLock() {
+	if v.started != nil || v.exposed != nil || v.holdsLock() {
 		return ErrEpoch
 	}
 	return nil
@@ -75,6 +80,9 @@ func (v *window) barrier(ctx context.Context) error {
 // ErrRank, ErrFreed, ErrClosed; a *ProcessError of that rank; ctx's.
 func (v *window) Lock(ctx context.Context, rank int, mode LockMode) error {
 	err := v.comm.checkRank(rank)
+	if err == nil && mode != Shared && mode != Exclusive {
+		err = fmt.Errorf("mode %d: out of range", mode)
+	}
 	if err == nil {
 		var c *call
 		if c, err = v.beginLock(v.members[rank], mode == Exclusive); err == nil {
@@ -89,7 +97,7 @@ func (v *window) beginLock(m *member, exclusive bool) (*call, error) {
 	w := v.w
 	w.mu.Lock()
 	err := v.usable(m)
-	if err == nil && (m.lock != 0 || len(v.started) > 0) {
+	if err == nil && (m.lock != 0 || v.started != nil) {
 		err = ErrEpoch
 	}
 	if err != nil {
@@ -167,8 +175,10 @@ func (v *window) LockAll(ctx context.Context) (err error) {
 		calls[k], err2 = v.beginLock(m, false)
 		err = errors.Join(err, failure("lock of", k, err2))
 	}
+	ids := make([]uint32, len(calls)) // of this one
 	for k, c := range calls {
 		if c != nil {
+			ids[k] = c.id
 			err = errors.Join(err, failure("lock of", k, v.endLock(ctx, c)))
 		}
 	}
@@ -178,8 +188,8 @@ func (v *window) LockAll(ctx context.Context) (err error) {
 		w.mu.Unlock()
 		return nil
 	}
-	for _, m := range v.members {
-		if w.mu.Lock(); m.held {
+	for k, m := range v.members {
+		if w.mu.Lock(); m.held && m.lock == ids[k] {
 			v.unlock(m, m.lock)
 		} else {
 			w.mu.Unlock()
@@ -250,6 +260,8 @@ func (v *window) flush(ctx context.Context, members ...*member) error {
 	for _, m := range members {
 		if m.p.err != nil { // another flush may have told
 			errs = append(errs, m.p.err)
+		} else if m.freed { // and has dropped what came
+			errs = append(errs, fmt.Errorf("rank %d: %w", m.rank, ErrFreed))
 		}
 	}
 	return errors.Join(errs...)
