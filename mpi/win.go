@@ -213,8 +213,8 @@ func (v *window) release() {
 }
 
 // Free ends the window: MPI_Win_free. All processes call it, none in an epoch but that of a fence,
-// and it returns when all have. Errors: ErrEpoch, ErrFreed and ErrClosed, and then nothing was done;
-// those of Fence, and then the window is freed alone, and its memory is the caller's.
+// and it returns when all have. Errors: ErrEpoch, ErrFreed and ErrClosed, and then nothing was
+// done; those of Fence, and then the window is freed alone, and its memory is the caller's.
 func (v *window) Free(ctx context.Context) error {
 	w := v.w
 	w.mu.Lock()
