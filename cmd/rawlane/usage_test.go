@@ -27,7 +27,7 @@ func TestMisuse(t *testing.T) {
 		{"node --node 0 --listen 127.0.0.1 --seeds 127.0.0.2 --interface lo", "--listen and --interface: want one of the two"},
 		{"bench barrier --nics 2 --node 0 --seeds 127.0.0.1", "--nics 2: --listen and --seeds are for one"},
 		{"run --link fabric true", `--link "fabric": want one of packet, ring, shm, udp, xdp`},
-		{"bench", "which benchmark? (latency, bandwidth, rate, logp, barrier, put, get, fifo, amo, conn, rpc, mpi, http, grpc, netrpc or idle)"},
+		{"bench", "which benchmark? (latency, bandwidth, rate, logp, barrier, put, get, fifo, amo, conn, rpc, http, grpc, netrpc, mpi or idle)"},
 		{"bench grpc --nodes 3", "--nodes 3: want 2, a client and a server"},
 		{"bench http --size 2M", "--size 2097152: want at most 1048576"},
 		{"proxy --to 1:x --node 0", "want --tcp, where programs connect, or --service"},
