@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +15,17 @@ import (
 	"github.com/rawlane/rawlane/cluster/start/internal/pmi/pmitest"
 	"github.com/rawlane/rawlane/internal/testbed"
 )
+
+// shortDir makes a folder for a segment: the names of sockets are bounded.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "shm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
 
 // The launchers that are on this machine start a program of two nodes, which meet.
 func TestMain_UnderLaunchers(t *testing.T) {
@@ -35,7 +45,7 @@ func TestMain_UnderLaunchers(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, path, args...)
-			cmd.Env = append(os.Environ(), envProgram+"=1", "RAWLANE_SHM_DIR="+filepath.Join(t.TempDir(), "shm"))
+			cmd.Env = append(os.Environ(), envProgram+"=1", "RAWLANE_SHM_DIR="+shortDir(t))
 			out, err := cmd.CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "hello, node 0\n") {
 				t.Errorf("%v: %s", err, out)
@@ -57,7 +67,7 @@ func TestMain_OneFailsUnderMPICH(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "-n", "2", program)
-	cmd.Env = append(os.Environ(), envProgram+"=fail", "RAWLANE_SHM_DIR="+filepath.Join(t.TempDir(), "shm"))
+	cmd.Env = append(os.Environ(), envProgram+"=fail", "RAWLANE_SHM_DIR="+shortDir(t))
 	if out, err := cmd.CombinedOutput(); err == nil || ctx.Err() != nil || !strings.Contains(string(out), "node 1 fails") {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -118,7 +128,7 @@ func TestMain_SomeShareAHost(t *testing.T) {
 		cmd := exec.Command(program)
 		cmd.ExtraFiles = []*os.File{os.NewFile(uintptr(pair[1]), "theirs")}
 		cmd.Env = append(os.Environ(), envProgram+"=exchange", fmt.Sprintf("PMI_RANK=%d", rank), "PMI_SIZE=3", "PMI_FD=3",
-			EnvLink+"=udp", "RAWLANE_SHM_DIR="+filepath.Join(t.TempDir(), "shm")) // one to each: they do not meet in memory
+			EnvLink+"=udp", "RAWLANE_SHM_DIR="+shortDir(t)) // one to each: they do not meet in memory
 		cmd.Stdout, cmd.Stderr = &out[rank], &out[rank]
 		if err := bed.Node(rank / 2).Start(cmd); err != nil {
 			t.Fatal(err)
