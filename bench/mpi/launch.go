@@ -57,7 +57,8 @@ func (m *MPI) Command(l Layout) []string {
 	if l.Yield {
 		yield = "1"
 	}
-	words = append(words, "--bind-to", "none", "--mca", "pml", "ob1", "--mca", "mpi_yield_when_idle", yield)
+	words = append(words, "--bind-to", "none", "--mca", "pml", "ob1", "--mca", "osc", "^ucx",
+		"--mca", "mpi_yield_when_idle", yield)
 	if l.Memory {
 		return append(words, "--oversubscribe", "--mca", "btl", "vader,self")
 	}
