@@ -142,13 +142,8 @@ func (o collective) barrier(number uint8) error {
 	if err != nil {
 		return err
 	}
-	ctx := o.unrevoked
-	if o.ctx.Done() != nil {
-		both, end := context.WithCancel(o.ctx)
-		defer end()
-		defer context.AfterFunc(o.unrevoked, end)()
-		ctx = both
-	}
+	ctx := &revocable{Context: o.ctx, unrevoked: o.unrevoked}
+	defer ctx.release()
 	err = g.BarrierWith(ctx, barrier.Options{Number: number})
 	if err != nil && o.revoked.Load() {
 		return ErrRevoked
@@ -172,6 +167,9 @@ func (c *Comm) named(err error) error {
 			}
 			errs = append(errs, &ProcessError{Rank: int(rank), Err: err})
 		}
+	}
+	if errs == nil { // it stays a failure
+		return err
 	}
 	return errors.Join(errs...)
 }

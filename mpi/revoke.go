@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"context"
 	"errors"
 
 	"github.com/rawlane/rawlane/mpi/internal/wire"
@@ -87,4 +88,39 @@ func (c *Comm) failure(err error) error {
 		return ErrRevoked
 	}
 	return err
+}
+
+// revocable is a context that a Revoke ends, too. One goroutine waits with it. The two are joined
+// once it sleeps: a wait that spins asks for Err alone, and is over sooner than they would be.
+type revocable struct {
+	context.Context
+	unrevoked context.Context
+	both      context.Context
+	end       context.CancelFunc
+	apart     func() bool
+}
+
+// Err implements context.Context.
+func (r *revocable) Err() error {
+	if err := r.Context.Err(); err != nil {
+		return err
+	}
+	return r.unrevoked.Err()
+}
+
+// Done implements context.Context.
+func (r *revocable) Done() <-chan struct{} {
+	if r.both == nil {
+		r.both, r.end = context.WithCancel(r.Context)
+		r.apart = context.AfterFunc(r.unrevoked, r.end)
+	}
+	return r.both.Done()
+}
+
+// release ends what Done has begun.
+func (r *revocable) release() {
+	if r.both != nil {
+		r.apart()
+		r.end()
+	}
 }

@@ -98,7 +98,7 @@ func (v *window) open(ctx context.Context, c *Comm) (err error) {
 		err = err2
 	}
 	if err == nil {
-		err = v.barrier(ctx) // from now on all know all keys
+		err = v.comm.Barrier(ctx) // from now on all know all keys
 	}
 	if err != nil {
 		if v.ready {
@@ -154,17 +154,15 @@ func (v *window) exchange(ctx context.Context) error {
 		key := v.lent.Key()
 		own = [...]uint64{uint64(len(v.memory) / v.element), uint64(v.kind), uint64(key.ID), key.Secret}
 	}
-	all := make([][4]uint64, v.comm.Size())
-	flat := make([]uint64, len(own)*len(all))
-	if err := Allgather(ctx, v.comm, own[:], flat); err != nil {
+	all := make([]uint64, len(own)*v.comm.Size())
+	if err := Allgather(ctx, v.comm, own[:], all); err != nil {
 		return err
 	}
 	w, domain := v.w, v.w.layer.Domain
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for k := range all {
-		copy(all[k][:], flat[k*len(own):])
-		a, p := &all[k], w.all[v.comm.members[k]]
+	for k, rank := range v.comm.members {
+		a, p := all[k*len(own):], w.all[rank]
 		switch kind := reflect.Kind(a[1]); {
 		case kind == 0:
 			return fmt.Errorf("rank %d has none: %w", k, ErrWindows)
@@ -237,7 +235,7 @@ func (v *window) Free(ctx context.Context) error {
 		err = v.flush(ctx, v.members...)
 	}
 	if err == nil {
-		err = v.barrier(ctx)
+		err = v.comm.Barrier(ctx)
 	}
 	if err != nil {
 		v.tellFreed()

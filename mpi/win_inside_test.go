@@ -31,7 +31,7 @@ func TestNewWin_MadeByOne(t *testing.T) {
 			}
 			err = errors.Join(v.lend(), v.exchange(ctx))
 			time.Sleep(2 * time.Second) // as a process that is not scheduled
-			if err = errors.Join(err, v.barrier(ctx)); err != nil {
+			if err = errors.Join(err, v.comm.Barrier(ctx)); err != nil {
 				t.Errorf("not made: %v", err)
 			}
 			short, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/mpi/internal/wire"
@@ -27,6 +26,7 @@ const (
 func (v *window) Fence(ctx context.Context) error {
 	w := v.w
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	err := v.usable(nil)
 	if err == nil {
 		err = v.outside()
@@ -34,17 +34,14 @@ func (v *window) Fence(ctx context.Context) error {
 	if err == nil {
 		err = v.broken
 	}
-	w.mu.Unlock()
 	if err == nil {
+		w.mu.Unlock()
 		if err = v.flush(ctx, v.members...); err == nil {
-			err = v.barrier(ctx)
+			err = v.comm.Barrier(ctx)
 		}
 		w.mu.Lock()
 		v.broken = err
-		w.mu.Unlock()
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	if v.fenced = err == nil; !v.fenced {
 		return fmt.Errorf("fence: %w", err)
 	}
@@ -62,16 +59,6 @@ func (v *window) outside() error {
 // holdsLock says whether this process holds a lock, or waits for one. The caller holds World.mu.
 func (v *window) holdsLock() bool {
 	return slices.ContainsFunc(v.members, func(m *member) bool { return m.lock != 0 })
-}
-
-// barrier is the window's own.
-func (v *window) barrier(ctx context.Context) error {
-	err := v.comm.Barrier(ctx)
-	down, ok := errors.AsType[*barrier.NodeDownError](err)
-	if !ok || len(down.Nodes) == 0 || errors.Is(err, ErrProcessFailed) {
-		return err
-	}
-	return &ProcessError{Rank: int(v.w.ranks[down.Nodes[0]]), Err: err}
 }
 
 // Lock begins an epoch at one rank: MPI_Win_lock. Locks are given in the order in which they were
