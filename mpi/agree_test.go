@@ -259,19 +259,7 @@ func TestShrink(t *testing.T) {
 // Random programs of agreements, in which processes die at any time: all that live return, and the
 // same, whatever the network does.
 func TestAgree_Model(t *testing.T) {
-	first := *agreeSeed
-	if first == 0 {
-		first = rand.Uint64()
-	}
-	seed := first
-	defer func() { // a bubble that fails ends the test
-		if t.Failed() {
-			t.Logf("repeat: go test ./mpi -run '^TestAgree_Model$' -agree.runs 1 -agree.seed %d", seed)
-		}
-	}()
-	for ; seed < first+uint64(*agreeRuns); seed++ {
-		runAgreements(t, seed)
-	}
+	eachSeed(t, "agree", *agreeSeed, *agreeRuns, runAgreements)
 }
 
 func runAgreements(t *testing.T, seed uint64) {

@@ -24,19 +24,33 @@ var (
 // receives as many, from that rank or from any, by tag or by none, early or late, some after a
 // cancel. All arrive, whole; those that one receive would take do not overtake each other.
 func TestModel(t *testing.T) {
-	first := *modelSeed
-	if first == 0 {
-		first = rand.Uint64()
+	eachSeed(t, "model", *modelSeed, modelPrograms(), runModel)
+}
+
+// modelPrograms is how many random programs run; with -short, as with the race detector, a quarter.
+func modelPrograms() int {
+	if testing.Short() {
+		return (*modelRuns + 3) / 4
 	}
-	runs := uint64(*modelRuns)
-	if testing.Short() { // as with the race detector
-		runs = (runs + 3) / 4
+	return *modelRuns
+}
+
+// eachSeed runs programs from a seed on, or from a random one if it is 0. If one fails it says how
+// to repeat it: by flags that begin so.
+func eachSeed(t *testing.T, flags string, seed uint64, runs int, run func(t *testing.T, seed uint64)) {
+	if seed == 0 {
+		seed = rand.Uint64()
 	}
-	for k := range runs {
-		runModel(t, first+k)
+	defer func() { // a bubble that fails ends the test
 		if t.Failed() {
-			t.Fatalf("seed %d\nrepeat: go test ./mpi -run '^TestModel$' -model.runs 1 -model.seed %[1]d", first+k)
+			t.Logf("repeat: go test ./mpi -run '^%s$' -%s.runs 1 -%[2]s.seed %d", t.Name(), flags, seed)
 		}
+	}()
+	for range runs {
+		if run(t, seed); t.Failed() {
+			return
+		}
+		seed++
 	}
 }
 

@@ -14,20 +14,7 @@ import (
 // as MPI allows it, in random order and at random times. After each epoch all memory is what the
 // same program gives when it runs in sequence, and so is all that was read.
 func TestWin_Model(t *testing.T) {
-	first := *modelSeed
-	if first == 0 {
-		first = rand.Uint64()
-	}
-	runs := uint64(*modelRuns)
-	if testing.Short() { // as with the race detector
-		runs = (runs + 3) / 4
-	}
-	for k := range runs {
-		runWinModel(t, first+k)
-		if t.Failed() {
-			t.Fatalf("seed %d\nrepeat: go test ./mpi -run '^TestWin_Model$' -model.runs 1 -model.seed %[1]d", first+k)
-		}
-	}
+	eachSeed(t, "model", *modelSeed, modelPrograms(), runWinModel)
 }
 
 // winModel is the memory of all ranks, as each rank computes it for itself.

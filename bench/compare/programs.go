@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/rawlane/rawlane/bench/harness"
-	"github.com/rawlane/rawlane/bench/mpi"
 	"github.com/rawlane/rawlane/bench/netpair"
 	"github.com/rawlane/rawlane/bench/peers"
 	"github.com/rawlane/rawlane/internal/testbed"
@@ -218,11 +217,7 @@ func (c *compare) runGo(ctx context.Context) error {
 func (c *compare) bench(
 	ctx context.Context, link, what string, sizes []int, iters int, add func(line), more ...string,
 ) error {
-	var words []string
-	for _, size := range sizes {
-		words = append(words, strconv.Itoa(size))
-	}
-	args := []string{what, "--link=" + link, "--size", strings.Join(words, ","), "--iters", strconv.Itoa(iters)}
+	args := []string{what, "--link=" + link, "--size", harness.List(sizes), "--iters", strconv.Itoa(iters)}
 	args = append(args, more...)
 	var lines []line
 	var err error
@@ -319,32 +314,17 @@ func (c *compare) barrierIters(n int) int { return max(20, c.Iters/n) }
 // sharedIters bounds the barriers of ranks that share cores: each may take many time slices.
 const sharedIters = 40
 
-// runMPIBarrier runs MPI's barriers between namespaces on a bridge. MPICH's ranks spin, and on
-// shared cores wait for the scheduler: it is measured where each has one.
-func (c *compare) runMPIBarrier(ctx context.Context, m *peers.MPI, name string, n int) (err error) {
-	cores, err := harness.Cores(n)
-	if err != nil || cores == nil && m.Name == mpi.MPICH {
+// runMPIBarrier runs MPI's barriers among so many ranks.
+func (c *compare) runMPIBarrier(ctx context.Context, m *peers.MPI, name string, n int) error {
+	return m.Among(ctx, n, c.pair.Dir(), func(h *peers.Hosts, cores []int) error {
+		iters := c.barrierIters(n)
+		if cores == nil {
+			iters = min(iters, sharedIters)
+		}
+		result, err := m.Run(ctx, h, peers.TCP, "barrier", iters)
+		if err == nil {
+			c.barriers.add(name, n, result[n])
+		}
 		return err
-	}
-	bed, err := testbed.New(testbed.Config{Nodes: n})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = bed.Close() }() // what was measured counts
-	hosts, err := peers.NewHosts(ctx, bed, n, cores, c.pair.Dir())
-	if err != nil {
-		return err
-	}
-	iters := c.barrierIters(n)
-	if cores == nil {
-		iters = min(iters, sharedIters)
-	}
-	result, err := m.Run(ctx, hosts, peers.TCP, "barrier", iters)
-	if closed := hosts.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		c.barriers.add(name, n, result[n])
-	}
-	return err
+	})
 }

@@ -126,6 +126,15 @@ func (b *Bench) RunRounds(ctx context.Context, all []Variant) error {
 // LeftOut says what is not compared, and why.
 func (b *Bench) LeftOut(why error) { fmt.Fprintf(os.Stderr, "%s: left out: %v\n", b.Name, why) }
 
+// List is numbers as flags take them.
+func List(numbers []int) string {
+	words := make([]string, len(numbers))
+	for k, n := range numbers {
+		words[k] = strconv.Itoa(n)
+	}
+	return strings.Join(words, ",")
+}
+
 // ParseNodes reads the list of a flag -nodes: how many nodes, at most so many, separated by commas.
 func ParseNodes(text string, most int) (nodes []int, err error) {
 	for _, word := range strings.Split(text, ",") {

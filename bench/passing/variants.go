@@ -5,14 +5,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/rawlane/rawlane/bench/harness"
-	"github.com/rawlane/rawlane/bench/mpi"
 	"github.com/rawlane/rawlane/bench/netpair"
 	"github.com/rawlane/rawlane/bench/peers"
-	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/memfifo"
 )
 
@@ -60,10 +58,7 @@ func (p *passing) ours(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	records := sizes[:len(sizes)-1]
-	if last := records[len(records)-1]; last > memfifo.MaxRecord {
-		return fmt.Errorf("a record of %d bytes", last)
-	}
+	records := slices.DeleteFunc(slices.Clone(sizes), func(size int) bool { return size > memfifo.MaxRecord })
 	few := append([]string{"--bytes", strconv.Itoa(*bytes)}, iters...)
 	if err := p.bench(ctx, []string{"fifo"}, records, few, trips(push)); err != nil {
 		return err
@@ -89,20 +84,12 @@ func (p *passing) ours(ctx context.Context) error {
 
 // bench runs a benchmark of the command over the pair's interfaces.
 func (p *passing) bench(ctx context.Context, what []string, sizes []int, flags []string, add func(line)) error {
-	args := append(append([]string{}, what...), "--link=ring", "--size", list(sizes))
+	args := append(append([]string{}, what...), "--link=ring", "--size", harness.List(sizes))
 	lines, err := netpair.Lines[line](ctx, p.pair, p.programs.Rawlane, append(args, flags...)...)
 	for _, l := range lines {
 		add(l)
 	}
 	return err
-}
-
-func list(numbers []int) string {
-	words := make([]string, len(numbers))
-	for k, n := range numbers {
-		words[k] = strconv.Itoa(n)
-	}
-	return strings.Join(words, ",")
 }
 
 // pairsOf are the messages of another MPI.
@@ -163,37 +150,20 @@ func (p *passing) oursTogether(ctx context.Context, n int) error {
 	return nil
 }
 
-// others are the collective operations of another MPI, between namespaces on a bridge. MPICH's
-// ranks spin, and on shared cores wait for the scheduler: it is measured where each has one.
-func (p *passing) others(ctx context.Context, m *peers.MPI, n int) (err error) {
-	cores, err := harness.Cores(n)
-	if err != nil || cores == nil && m.Name == mpi.MPICH {
-		return err
-	}
-	bed, err := testbed.New(testbed.Config{Nodes: n})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = bed.Close() }() // what was measured counts
-	hosts, err := peers.NewHosts(ctx, bed, n, cores, p.pair.Dir())
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if closed := hosts.Close(); err == nil {
-			err = closed
+// others are the collective operations of another MPI.
+func (p *passing) others(ctx context.Context, m *peers.MPI, n int) error {
+	return m.Among(ctx, n, p.pair.Dir(), func(h *peers.Hosts, cores []int) error {
+		for _, c := range collectives {
+			numbers, of := []int{p.iterations(n, cores)}, n
+			if c.size > 0 {
+				numbers, of = append(numbers, c.size), c.size
+			}
+			us, err := m.Run(ctx, h, peers.TCP, c.name, numbers...)
+			if err != nil {
+				return err
+			}
+			p.together[key(c.name, n)].Add(m.Name, us[of])
 		}
-	}()
-	for _, c := range collectives {
-		numbers, of := []int{p.iterations(n, cores)}, n
-		if c.size > 0 {
-			numbers, of = append(numbers, c.size), c.size
-		}
-		us, err := m.Run(ctx, hosts, peers.TCP, c.name, numbers...)
-		if err != nil {
-			return err
-		}
-		p.together[key(c.name, n)].Add(m.Name, us[of])
-	}
-	return nil
+		return nil
+	})
 }

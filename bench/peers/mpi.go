@@ -112,6 +112,30 @@ func (h *Hosts) Close() (err error) {
 	return err
 }
 
+// Among has f run the program among so many ranks, between namespaces on a bridge, on cores if each
+// has one. MPICH's ranks spin, and on shared cores wait for the scheduler: there f is not called.
+func (m *MPI) Among(ctx context.Context, ranks int, dir string, f func(h *Hosts, cores []int) error) (err error) {
+	cores, err := harness.Cores(ranks)
+	if err != nil || cores == nil && m.Name == mpi.MPICH {
+		return err
+	}
+	bed, err := testbed.New(testbed.Config{Nodes: ranks})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = bed.Close() }() // what was measured counts
+	h, err := NewHosts(ctx, bed, ranks, cores, dir)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closed := h.Close(); err == nil {
+			err = closed
+		}
+	}()
+	return f(h, cores)
+}
+
 // Pairs are sizes, or numbers of ranks, and results.
 type Pairs map[int]float64
 
