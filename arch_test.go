@@ -63,6 +63,7 @@ var floors = []struct {
 	{"mpi", []string{"mpi/internal/...", "barrier", "memfifo", "mcd", "internal/activemsg"}},
 	{"mpi/internal/matching", nil},
 	{"mpi/internal/consensus", nil},
+	{"mpi/internal/layout", nil},
 	{"mpi/internal/wire", []string{"mpi/internal/consensus", "mpi/internal/matching"}},
 	{"mcd", []string{"mcd/internal/...", "mcd/keyring", "vlan", "transport", "internal/monotime", "internal/clock", "internal/incarnation", "internal/list", "internal/prefetch", "internal/race", "internal/hrtimer"}},
 	{"mcd/decode", []string{"mcd/internal/wire", "transport"}},
@@ -142,7 +143,7 @@ var cores = []string{
 	"vlan/topology", "vlan/plan", "vlan/traffic", "vlan/optimize", "vlan/control", "vlan/manager/internal/rib",
 	"cluster/internal/discovery", "cluster/internal/wire", "barrier/schedule", "barrier/internal/agreement", "barrier/internal/engine", "sim", "sim/ether", "sim/vbft",
 	"memfifo/internal/reliable", "memfifo/internal/wire", "rawnet/internal/mux", "rawnet/internal/wire", "rpc/internal/wire",
-	"mpi/internal/consensus", "mpi/internal/matching", "mpi/internal/wire",
+	"mpi/internal/consensus", "mpi/internal/layout", "mpi/internal/matching", "mpi/internal/wire",
 	"transport/grant/internal/rules", "transport/grant/internal/protocol",
 	"transport/shm/internal/hello", "transport/shm/internal/records",
 }

@@ -58,7 +58,7 @@ func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 		return nil, fmt.Errorf("shrink: %w", err)
 	}
 	if v.Context == 0 {
-		return nil, fmt.Errorf("shrink: all processes have made %d communicators, all that they may", maxContexts-1)
+		return nil, fmt.Errorf("shrink: all processes have made %d communicators, all that they may", w.maxContexts())
 	}
 	n := &Comm{w: w, context: v.Context}
 	for k, rank := range c.members {
@@ -136,9 +136,13 @@ func (c *Comm) consensus() *consensus.Member {
 func (c *Comm) agree(ctx context.Context, given consensus.Contribution) (consensus.Value, error) {
 	w, o := c.w, &outcome{}
 	w.mu.Lock()
-	if w.closed {
+	if w.closed || c.freed.Load() {
+		err := ErrClosed
+		if !w.closed {
+			err = ErrFreed
+		}
 		w.mu.Unlock()
-		return consensus.Value{}, ErrClosed
+		return consensus.Value{}, err
 	}
 	var expect []*process
 	for _, rank := range c.members {

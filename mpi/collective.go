@@ -54,8 +54,8 @@ func (c *Comm) number(ctx context.Context, name string) collective {
 }
 
 func (o collective) run(f func(o collective) error) error {
-	err := ErrRevoked
-	if !o.revoked.Load() {
+	err := o.over()
+	if err == nil {
 		err = f(o)
 	}
 	if err != nil {
@@ -151,7 +151,8 @@ func (o collective) barrier(number uint8) error {
 	return o.named(err)
 }
 
-// named names the processes that are down for a barrier.
+// named names the processes that are down for a barrier. One that has left a communicator other
+// than the world's may have freed it, and is there.
 func (c *Comm) named(err error) error {
 	down, ok := errors.AsType[*barrier.NodeDownError](err)
 	if !ok {
@@ -160,9 +161,9 @@ func (c *Comm) named(err error) error {
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
 	var errs []error
-	for _, node := range down.Nodes {
+	for k, node := range down.Nodes {
 		if rank, known := c.w.ranks[node]; known {
-			if !c.w.closed {
+			if !c.w.closed && (down.Reasons[k] != barrier.Left || c == c.w.comm) {
 				c.w.fail(node, err)
 			}
 			errs = append(errs, &ProcessError{Rank: int(rank), Err: err})

@@ -260,6 +260,45 @@ func TestNonBlocking(t *testing.T) {
 	})
 }
 
+// So do those of unequal parts: rank k has, or gets, k%3 times count elements.
+func TestNonBlocking_UnequalParts(t *testing.T) {
+	everySize(t, func(t *testing.T, c *mpi.Comm, count int) {
+		n := c.Size()
+		part := func(k int) []int { return sequence(1000*k, k%3*count) }
+		room := func() [][]int {
+			parts := make([][]int, n)
+			for k := range parts {
+				parts[k] = make([]int, len(part(k)))
+			}
+			return parts
+		}
+		mine, whole, counts := part(c.Rank()), [][]int{}, []int{}
+		var joined []int
+		for k := range n {
+			whole, joined, counts = append(whole, part(k)), append(joined, part(k)...), append(counts, len(part(k)))
+		}
+		gathered, all := room(), room()
+		scattered, reduced, before := make([]int, len(mine)), make([]int, len(mine)), []int{0}
+		swapped := make([][]int, n)
+		for k := range swapped {
+			swapped[k] = make([]int, len(mine))
+		}
+		must(t, mpi.WaitAll(t.Context(),
+			mpi.Iallgatherv(c, mine, all), mpi.Igatherv(c, mine, gathered, n-1), mpi.Iscatterv(c, whole, scattered, 0),
+			mpi.Ialltoallv(c, whole, swapped), mpi.IreduceScatter(c, joined, reduced, counts, mpi.Max),
+			mpi.Iexscan(c, []int{c.Rank() + 1}, before, mpi.Sum),
+		))
+		for k := range n {
+			if !slices.Equal(all[k], part(k)) || c.Rank() == n-1 && !slices.Equal(gathered[k], part(k)) || !slices.Equal(swapped[k], mine) {
+				t.Errorf("rank %d of %d: the part of rank %d: %d, %d, %d", c.Rank(), n, k, all[k], gathered[k], swapped[k])
+			}
+		}
+		if !slices.Equal(scattered, mine) || !slices.Equal(reduced, mine) || before[0] != c.Rank()*(c.Rank()+1)/2 {
+			t.Errorf("rank %d of %d: %d, %d, want %d; %d", c.Rank(), n, scattered, reduced, mine, before)
+		}
+	})
+}
+
 // A process returns from an operation once its data has gone: it may close its world then, though another
 // one is late.
 func TestExscan_DataHasGone(t *testing.T) {

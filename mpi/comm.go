@@ -22,12 +22,9 @@ const (
 // AnyTag receives any tag: MPI_ANY_TAG.
 const AnyTag = -1
 
-// Contexts of the communicators: each has one for messages and, after it, one for collective
-// operations. A process numbers those that it gives.
-const (
-	worldContext = 0
-	maxContexts  = 1 << 15
-)
+// worldContext is the context of the world's communicator. Each has one for messages and, after it,
+// one for collective operations.
+const worldContext = 0
 
 // Comm is a communicator: a group of processes whose messages do not mix with those of others.
 type Comm struct {
@@ -38,6 +35,7 @@ type Comm struct {
 
 	operations atomic.Uint32 // collective ones
 	revoked    atomic.Bool
+	freed      atomic.Bool
 	agreements agreements
 	windows    []*Comm // of its windows: revoked with it. World.mu guards them
 
@@ -65,6 +63,17 @@ func (c *Comm) rankOf(world matching.Rank) int {
 func (c *Comm) checkRank(rank int) error {
 	if rank < 0 || rank >= len(c.members) {
 		return fmt.Errorf("rank %d: %w (0 to %d)", rank, ErrRank, len(c.members)-1)
+	}
+	return nil
+}
+
+// over says why nothing is begun in the communicator any more, if that is so.
+func (c *Comm) over() error {
+	switch {
+	case c.freed.Load():
+		return ErrFreed
+	case c.revoked.Load():
+		return ErrRevoked
 	}
 	return nil
 }

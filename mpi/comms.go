@@ -1,6 +1,9 @@
 package mpi
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/rawlane/rawlane/mpi/internal/matching"
@@ -41,12 +44,68 @@ func (w *World) add(c *Comm) {
 		if e.record.Context != c.context {
 			return false
 		}
-		if w.all[e.from].err == nil && c.handle(e.from, &e.record) != nil {
+		if !w.closed && w.all[e.from].err == nil && c.handle(e.from, &e.record) != nil {
 			w.stats.Malformed++
 		}
 		return true
 	})
 	w.run()
+}
+
+// Free ends the communicator, and gives back what it has taken: MPI_Comm_free. All its processes
+// call it, each once its requests are complete, and it returns when all have. Messages that nobody
+// has received are dropped; windows that were made of it stay. Errors: ErrActive and ErrFreed, and
+// then nothing was done; those of Barrier, and then it is freed here alone. One that was revoked is
+// freed without a wait; that of the world is not freed: World.Close ends it.
+func (c *Comm) Free(ctx context.Context) error {
+	err := c.beginFree()
+	if err == nil {
+		if !c.revoked.Load() {
+			err = c.number(ctx, "free").barrier(0)
+		}
+		c.endFree()
+	}
+	if err != nil {
+		return fmt.Errorf("free: %w", err)
+	}
+	return nil
+}
+
+// beginFree has nothing begun in the communicator any more, but for the barrier of Free.
+func (c *Comm) beginFree() error {
+	w := c.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c == w.comm {
+		return errors.New("the world's communicator ends with it")
+	}
+	for r := w.active; r != nil; r = r.next {
+		if r.comm == c && !r.detached {
+			return ErrActive
+		}
+	}
+	if c.freed.Swap(true) {
+		return ErrFreed
+	}
+	return nil
+}
+
+// endFree forgets the communicator.
+func (c *Comm) endFree() {
+	w := c.w
+	w.mu.Lock()
+	delete(w.comms, c.context)
+	for _, context := range []uint32{c.context, c.context + 1} {
+		w.out = w.engine.Forget(context, w.out[:0])
+		if !w.closed {
+			w.act()
+		}
+	}
+	w.wakeProbes()
+	w.run()
+	if c.group != nil {
+		_ = c.group.Close() // it has no error
+	}
 }
 
 // receiveComm takes a record about a communicator. The caller holds mu, and has what was queued

@@ -36,8 +36,11 @@ var (
 	ErrRange = errors.New("out of the window's range")
 	// ErrEpoch: no epoch, or another one, is open at the rank. MPI_ERR_RMA_SYNC.
 	ErrEpoch = errors.New("not in such an epoch")
-	// ErrFreed: the window was freed, here or at the rank. MPI_ERR_WIN.
-	ErrFreed = errors.New("window was freed")
+	// ErrFreed: the communicator was freed, or the window, here or at the rank. MPI_ERR_COMM,
+	// MPI_ERR_WIN.
+	ErrFreed = errors.New("it was freed")
+	// ErrLayout: no such layout can be made, or it reaches beyond the slice. MPI_ERR_TYPE.
+	ErrLayout = errors.New("layout of a message")
 	// ErrOp: the update is none of such elements. MPI_ERR_OP.
 	ErrOp = errors.New("no update of such elements")
 )

@@ -66,14 +66,21 @@ func gatherEqual[T Element](o collective, data, all []T, root int) error {
 
 // Gatherv is Gather of unequal parts: that of rank k goes to list[k]. It is MPI_Gatherv.
 func Gatherv[T Element](ctx context.Context, c *Comm, data []T, list [][]T, root int) error {
-	return c.do(ctx, "gatherv", func(o collective) error {
-		if o.rank == root {
-			if err := checkCount("list", len(list), o.Size()); err != nil {
-				return err
-			}
+	return c.do(ctx, "gatherv", func(o collective) error { return gatherListed(o, data, list, root) })
+}
+
+// Igatherv begins a Gatherv: MPI_Igatherv.
+func Igatherv[T Element](c *Comm, data []T, list [][]T, root int) *Request {
+	return c.beginDo("gatherv", func(o collective) error { return gatherListed(o, data, list, root) })
+}
+
+func gatherListed[T Element](o collective, data []T, list [][]T, root int) error {
+	if o.rank == root {
+		if err := checkCount("list", len(list), o.Size()); err != nil {
+			return err
 		}
-		return gather(o, data, listed(list), root)
-	})
+	}
+	return gather(o, data, listed(list), root)
 }
 
 func gather[T Element](o collective, data []T, part func(rank int) []T, root int) error {
@@ -122,14 +129,21 @@ func scatterEqual[T Element](o collective, all, part []T, root int) error {
 
 // Scatterv is Scatter of unequal parts: rank k gets list[k]. It is MPI_Scatterv.
 func Scatterv[T Element](ctx context.Context, c *Comm, list [][]T, part []T, root int) error {
-	return c.do(ctx, "scatterv", func(o collective) error {
-		if o.rank == root {
-			if err := checkCount("list", len(list), o.Size()); err != nil {
-				return err
-			}
+	return c.do(ctx, "scatterv", func(o collective) error { return scatterListed(o, list, part, root) })
+}
+
+// Iscatterv begins a Scatterv: MPI_Iscatterv.
+func Iscatterv[T Element](c *Comm, list [][]T, part []T, root int) *Request {
+	return c.beginDo("scatterv", func(o collective) error { return scatterListed(o, list, part, root) })
+}
+
+func scatterListed[T Element](o collective, list [][]T, part []T, root int) error {
+	if o.rank == root {
+		if err := checkCount("list", len(list), o.Size()); err != nil {
+			return err
 		}
-		return scatter(o, listed(list), part, root)
-	})
+	}
+	return scatter(o, listed(list), part, root)
 }
 
 func scatter[T Element](o collective, of func(rank int) []T, part []T, root int) error {
@@ -193,12 +207,19 @@ func disseminate(o collective, data, all []byte) error {
 
 // Allgatherv is Allgather of unequal parts: that of rank k goes to list[k]. It is MPI_Allgatherv.
 func Allgatherv[T Element](ctx context.Context, c *Comm, data []T, list [][]T) error {
-	return c.do(ctx, "allgatherv", func(o collective) error {
-		if err := checkCount("list", len(list), o.Size()); err != nil {
-			return err
-		}
-		return allgather(o, data, listed(list))
-	})
+	return c.do(ctx, "allgatherv", func(o collective) error { return allgatherListed(o, data, list) })
+}
+
+// Iallgatherv begins an Allgatherv: MPI_Iallgatherv.
+func Iallgatherv[T Element](c *Comm, data []T, list [][]T) *Request {
+	return c.beginDo("allgatherv", func(o collective) error { return allgatherListed(o, data, list) })
+}
+
+func allgatherListed[T Element](o collective, data []T, list [][]T) error {
+	if err := checkCount("list", len(list), o.Size()); err != nil {
+		return err
+	}
+	return allgather(o, data, listed(list))
 }
 
 // allgather has each process send on, around a ring, what it got last.
@@ -242,15 +263,22 @@ func alltoallEqual[T Element](o collective, data, result []T) error {
 // Alltoallv is Alltoall of unequal parts: rank k gets data[k], and what it has for this one goes to
 // result[k]. It is MPI_Alltoallv.
 func Alltoallv[T Element](ctx context.Context, c *Comm, data, result [][]T) error {
-	return c.do(ctx, "alltoallv", func(o collective) error {
-		if err := checkCount("data", len(data), o.Size()); err != nil {
-			return err
-		}
-		if err := checkCount("result", len(result), o.Size()); err != nil {
-			return err
-		}
-		return alltoall(o, listed(data), listed(result))
-	})
+	return c.do(ctx, "alltoallv", func(o collective) error { return alltoallListed(o, data, result) })
+}
+
+// Ialltoallv begins an Alltoallv: MPI_Ialltoallv.
+func Ialltoallv[T Element](c *Comm, data, result [][]T) *Request {
+	return c.beginDo("alltoallv", func(o collective) error { return alltoallListed(o, data, result) })
+}
+
+func alltoallListed[T Element](o collective, data, result [][]T) error {
+	if err := checkCount("data", len(data), o.Size()); err != nil {
+		return err
+	}
+	if err := checkCount("result", len(result), o.Size()); err != nil {
+		return err
+	}
+	return alltoall(o, listed(data), listed(result))
 }
 
 // alltoall posts all receives, and then sends, each process to another one first.

@@ -74,8 +74,14 @@ func Sendrecv[T, U Element](
 // begin makes a request anew.
 func (c *Comm) begin(r *Request, memory []byte) {
 	r.comm, r.memory, r.status = c, memory, Status{Source: AnySource, Tag: AnyTag}
-	r.send, r.receive, r.withdrawn = matching.Send{}, matching.Receive{}, false
+	r.send, r.receive, r.withdrawn, r.unpack = matching.Send{}, matching.Receive{}, false, nil
 	r.completion.Reset()
+}
+
+// fail makes a request anew that has failed.
+func (c *Comm) fail(r *Request, err error) {
+	c.begin(r, nil)
+	r.completion.Complete(err)
 }
 
 func (c *Comm) sendAndWait(ctx context.Context, data []byte, to, tag int, synchronous bool) error {
@@ -94,11 +100,10 @@ func (c *Comm) sendAndWait(ctx context.Context, data []byte, to, tag int, synchr
 func (c *Comm) beginSend(r *Request, data []byte, to, tag int, synchronous bool) *Request {
 	c.begin(r, data)
 	err := checkTag(tag)
-	switch {
-	case err != nil:
-	case c.revoked.Load():
-		err = ErrRevoked
-	case to != ProcNull:
+	if err == nil {
+		err = c.over()
+	}
+	if err == nil && to != ProcNull {
 		err = c.checkRank(to)
 	}
 	if err != nil || to == ProcNull {
@@ -157,15 +162,14 @@ func (w *World) awaitOffer(s *matching.Send) {
 
 // refuses completes a request that cannot succeed; then it gives mu back.
 func (w *World) refuses(r *Request, with matching.Rank) bool {
-	var err error
+	err := r.comm.over()
 	switch {
 	case w.closed:
 		err = ErrClosed
-	case r.comm.revoked.Load():
-		err = ErrRevoked
-	case with >= 0 && w.all[with].err != nil:
+	case err == nil && with >= 0:
 		err = w.all[with].err
-	default:
+	}
+	if err == nil {
 		w.activate(r)
 		return false
 	}
@@ -180,11 +184,10 @@ func (c *Comm) beginReceive(r *Request, buf []byte, from, tag int) *Request {
 	if tag != AnyTag {
 		err = checkTag(tag)
 	}
-	switch {
-	case err != nil:
-	case c.revoked.Load():
-		err = ErrRevoked
-	case from != ProcNull && from != AnySource:
+	if err == nil {
+		err = c.over()
+	}
+	if err == nil && from != ProcNull && from != AnySource {
 		err = c.checkRank(from)
 	}
 	if err != nil || from == ProcNull {

@@ -68,7 +68,7 @@ func MRecv[T Element](ctx context.Context, m *Message, buf []T) (Status, error) 
 		w.mu.Unlock()
 		return Status{}, fmt.Errorf("receive a message: %w", ErrReceived)
 	}
-	if c.revoked.Load() && !w.closed { // it gives its credit back
+	if c.over() != nil && !w.closed { // it gives its credit back
 		w.out = w.engine.Drop(m.message, w.out[:0])
 		m.message = nil
 		w.act()
@@ -113,11 +113,12 @@ func (c *Comm) statusOf(m *matching.Message) Status {
 
 // noMessage says why a message that is not there cannot come. The caller holds World.mu.
 func (c *Comm) noMessage(q *matching.Pattern) error {
+	err := c.over() // then what had come was dropped
 	switch {
 	case c.w.closed:
 		return ErrClosed
-	case c.revoked.Load(): // what had come was dropped
-		return ErrRevoked
+	case err != nil:
+		return err
 	case q.Source >= 0:
 		return c.w.all[q.Source].err
 	}

@@ -137,20 +137,28 @@ func scan[T Element](o collective, data, result []T, op Op[T]) error {
 // Exscan combines the data of the processes before this one; at rank 0 result is left as it is. It
 // is MPI_Exscan.
 func Exscan[T Element](ctx context.Context, c *Comm, data, result []T, op Op[T]) error {
-	return c.do(ctx, "exscan", func(o collective) error {
-		upTo := make([]T, len(result))
-		if err := scan(o, data, upTo, op); err != nil {
-			return err
-		}
-		var requests []*Request
-		if o.rank > 0 {
-			requests = append(requests, o.irecv(o.rank-1, bytesOf(result)))
-		}
-		if o.rank+1 < o.Size() {
-			requests = append(requests, o.isend(o.rank+1, bytesOf(upTo)))
-		}
-		return o.wait(requests...)
-	})
+	return c.do(ctx, "exscan", func(o collective) error { return exscan(o, data, result, op) })
+}
+
+// Iexscan begins an Exscan: MPI_Iexscan.
+func Iexscan[T Element](c *Comm, data, result []T, op Op[T]) *Request {
+	return c.beginDo("exscan", func(o collective) error { return exscan(o, data, result, op) })
+}
+
+// exscan has each process give what a scan has come to to the next one.
+func exscan[T Element](o collective, data, result []T, op Op[T]) error {
+	upTo := make([]T, len(result))
+	if err := scan(o, data, upTo, op); err != nil {
+		return err
+	}
+	var requests []*Request
+	if o.rank > 0 {
+		requests = append(requests, o.irecv(o.rank-1, bytesOf(result)))
+	}
+	if o.rank+1 < o.Size() {
+		requests = append(requests, o.isend(o.rank+1, bytesOf(upTo)))
+	}
+	return o.wait(requests...)
 }
 
 // ReduceScatter combines the data of all processes, and gives rank k its part of the result: that
@@ -159,6 +167,13 @@ func ReduceScatter[T Element](
 	ctx context.Context, c *Comm, data, part []T, counts []int, op Op[T],
 ) error {
 	return c.do(ctx, "reduce-scatter", func(o collective) error {
+		return reduceScatter(o, data, part, counts, op)
+	})
+}
+
+// IreduceScatter begins a ReduceScatter: MPI_Ireduce_scatter.
+func IreduceScatter[T Element](c *Comm, data, part []T, counts []int, op Op[T]) *Request {
+	return c.beginDo("reduce-scatter", func(o collective) error {
 		return reduceScatter(o, data, part, counts, op)
 	})
 }

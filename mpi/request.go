@@ -48,6 +48,8 @@ type Request struct {
 
 	returned atomic.Bool // by WaitAny or WaitSome
 
+	unpack func(n int) // puts the n bytes that were received where they belong; the waiter's
+
 	window *memfifo.Window // in which others use memory; set while queued, and then the waiter's
 }
 
@@ -112,10 +114,12 @@ func (r *Request) outcome() (Status, error) {
 		r.awaitIdle()
 	}
 	r.takeBack()
-	if err := r.completion.Err(); err != nil {
-		return r.status, err
+	err := r.completion.Err()
+	if r.unpack != nil && err == nil {
+		r.unpack(r.status.size)
 	}
-	return r.status, nil
+	r.unpack = nil
+	return r.status, err
 }
 
 // awaitIdle waits until nobody uses the request's memory: at most as long as a process may be

@@ -29,7 +29,7 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 		return nil, fmt.Errorf("split: %w", err)
 	}
 	if context = uint32(all[2]); context == 0 {
-		return nil, fmt.Errorf("split: rank 0 has made %d communicators, all that it may", maxContexts-1)
+		return nil, fmt.Errorf("split: rank 0 has made %d communicators, all that it may", c.w.maxContexts())
 	}
 	if color == NoColor {
 		return nil, nil
@@ -39,17 +39,21 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	return n, nil
 }
 
-// newContext returns the context of a new communicator, which no other process gives to one: its
-// rank in the world, and a number of its own. It is 0 if there is none left.
+// newContext returns the context of a new communicator, which no other process gives to one: the
+// processes take turns in the numbers. It is 0 if there is none left. A number is not used again,
+// as messages in it may still be on their way.
 func (w *World) newContext() uint32 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.contexts == maxContexts-1 {
+	if w.contexts == w.maxContexts() {
 		return 0
 	}
 	w.contexts++
-	return uint32(w.me.rank)<<16 | w.contexts<<1
+	return 2 * (w.contexts*uint32(len(w.all)) + uint32(w.me.rank))
 }
+
+// maxContexts is how many communicators a process may number: those of all have 31 bits.
+func (w *World) maxContexts() uint32 { return 1<<31/uint32(len(w.all)) - 1 }
 
 // subset makes the communicator of one color.
 func (c *Comm) subset(context uint32, color int, all []int) *Comm {

@@ -111,9 +111,10 @@ func TestWait_AfterAFetch(t *testing.T) {
 // collective operations.
 func TestNewContext_AreDifferent(t *testing.T) {
 	given := map[uint32]bool{}
+	all := make([]*process, 50_000)
 	for rank := range matching.Rank(2) {
-		w := &World{me: &process{rank: rank}}
-		for range maxContexts - 1 {
+		w := &World{all: all, me: &process{rank: rank}}
+		for range w.maxContexts() {
 			context := w.newContext()
 			if context&1 != 0 || given[context] {
 				t.Fatalf("rank %d gives %#x, which is odd or was given: %v", rank, context, given[context])

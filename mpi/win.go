@@ -93,8 +93,8 @@ func (v *window) open(ctx context.Context, c *Comm) (err error) {
 	}
 	v.parent = c
 	v.adopt()
-	err = v.lend()
-	if err2 := v.exchange(ctx); err == nil { // the others wait for it
+	key, err := v.lend()
+	if err2 := v.exchange(ctx, key); err == nil { // the others wait for it
 		err = err2
 	}
 	if err == nil {
@@ -121,20 +121,20 @@ func (v *window) adopt() {
 }
 
 // lend makes the memory one that other processes may use, and takes their records.
-func (v *window) lend() (err error) {
+func (v *window) lend() (key memfifo.Key, err error) {
 	w := v.w
 	w.mu.Lock()
 	v.lent = w.spare.window()
 	w.mu.Unlock()
 	if v.lent == nil {
 		if v.lent, err = w.newWindow(); err != nil {
-			return err
+			return key, err
 		}
 	}
-	if _, err := v.lent.Rebind(v.memory); err != nil {
-		return err
+	if err = w.takeWindowRecords(); err == nil {
+		key, err = v.lent.Rebind(v.memory)
 	}
-	return w.takeWindowRecords()
+	return key, err
 }
 
 // takeWindowRecords has the world take the records of windows, from the first one on.
@@ -147,11 +147,10 @@ func (w *World) takeWindowRecords() (err error) {
 	return w.windowErr
 }
 
-// exchange gives all processes the keys of all.
-func (v *window) exchange(ctx context.Context) error {
+// exchange gives all processes the keys of all. That of one which has no memory to lend is zero.
+func (v *window) exchange(ctx context.Context, key memfifo.Key) error {
 	var own [4]uint64
-	if v.lent != nil {
-		key := v.lent.Key()
+	if key != (memfifo.Key{}) {
 		own = [...]uint64{uint64(len(v.memory) / v.element), uint64(v.kind), uint64(key.ID), key.Secret}
 	}
 	all := make([]uint64, len(own)*v.comm.Size())
@@ -200,14 +199,9 @@ func (v *window) release() {
 	}
 	v.freed = true
 	v.end(ErrFreed)
-	if v.parent != nil {
-		delete(w.comms, v.comm.context)
-		v.parent.windows = slices.DeleteFunc(v.parent.windows, func(d *Comm) bool { return d == v.comm })
-	}
+	v.parent.windows = slices.DeleteFunc(v.parent.windows, func(d *Comm) bool { return d == v.comm })
 	w.mu.Unlock()
-	if v.comm != nil && v.comm.group != nil {
-		_ = v.comm.group.Close() // it has no error
-	}
+	v.comm.endFree()
 }
 
 // Free ends the window: MPI_Win_free. All processes call it, none in an epoch but that of a fence,

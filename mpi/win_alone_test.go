@@ -33,6 +33,9 @@ func TestWin_FreedBehindAFence(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		_ = w.Fence(ctx) // may be over
+		if down := c.Failed(); down != nil {
+			t.Errorf("ranks %v are taken for down", down)
+		}
 		if err := w.Lock(ctx, 0, mpi.Shared); !errors.Is(err, mpi.ErrFreed) {
 			t.Errorf("lock: %v", err)
 		}

@@ -29,7 +29,8 @@ func TestNewWin_MadeByOne(t *testing.T) {
 			if v.comm, err = other.Comm().Dup(ctx); err != nil {
 				t.Error(err)
 			}
-			err = errors.Join(v.lend(), v.exchange(ctx))
+			key, err := v.lend()
+			err = errors.Join(err, v.exchange(ctx, key))
 			time.Sleep(2 * time.Second) // as a process that is not scheduled
 			if err = errors.Join(err, v.comm.Barrier(ctx)); err != nil {
 				t.Errorf("not made: %v", err)

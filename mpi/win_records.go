@@ -246,7 +246,7 @@ func (v *window) post(m *member, r *wire.WindowRecord, from memfifo.Sender) {
 
 // begin has a goroutine send what is queued, unless one does. The caller holds World.mu.
 func (v *window) begin(m *member) {
-	if !m.busy && len(m.queue) > 0 && !v.w.closed {
+	if !m.busy && len(m.queue) > 0 {
 		m.busy = true
 		v.w.running.Go(func() { v.send(m, true) }) // until the queue is empty, or the world ends
 	}
@@ -305,6 +305,7 @@ func (v *window) send(m *member, wait bool) {
 		}
 	}
 	m.queue, m.busy = nil, false
+	w.idle.Broadcast()
 }
 
 // sent reports whether nothing waits to be sent. The caller holds World.mu.

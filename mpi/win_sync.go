@@ -40,6 +40,9 @@ func (v *window) Fence(ctx context.Context) error {
 			err = v.comm.Barrier(ctx)
 		}
 		w.mu.Lock()
+		if gone := v.gone(v.members); err != nil && gone != nil {
+			err = gone
+		}
 		v.broken = err
 	}
 	if v.fenced = err == nil; !v.fenced {
@@ -244,10 +247,17 @@ func (v *window) flush(ctx context.Context, members ...*member) error {
 	errs := v.flushed(nil, members, w.layer.Domain.Flush(ctx, nodes...))
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return errors.Join(append(errs, v.gone(members))...) // another flush may have told
+}
+
+// gone names the members that are down, or have freed the window alone and drop what comes. The
+// caller holds World.mu.
+func (v *window) gone(members []*member) error {
+	var errs []error
 	for _, m := range members {
-		if m.p.err != nil { // another flush may have told
+		if m.p.err != nil {
 			errs = append(errs, m.p.err)
-		} else if m.freed { // and has dropped what came
+		} else if m.freed {
 			errs = append(errs, fmt.Errorf("rank %d: %w", m.rank, ErrFreed))
 		}
 	}

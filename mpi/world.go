@@ -224,16 +224,24 @@ func (w *World) Close() error {
 		v.end(ErrClosed)
 	}
 	w.endAgreements()
-	for _, p := range w.all { // others wait for what is queued
-		for p.busy {
-			w.idle.Wait()
-		}
+	for w.sending() { // others wait for what is queued
+		w.idle.Wait()
 	}
 	w.mu.Unlock()
 	w.end()
 	err := errors.Join(w.barriers.Close(), w.layer.Close())
 	w.running.Wait()
 	return err
+}
+
+// sending reports whether something is on its way to others. The caller holds mu.
+func (w *World) sending() bool {
+	for _, v := range w.windows {
+		if sent, _ := v.sent(); !sent {
+			return true
+		}
+	}
+	return slices.ContainsFunc(w.all, func(p *process) bool { return p.busy })
 }
 
 // closeLayer ends a world that could not be opened. The caller holds mu, which records wait for.

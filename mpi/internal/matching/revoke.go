@@ -9,6 +9,18 @@ func (e *Engine) Revoke(context uint32, out []Output) []Output {
 		e.revoked = map[uint32]bool{}
 	}
 	e.revoked[context] = true
+	return e.drop(context, out)
+}
+
+// Forget ends a context in which nobody sends any more: messages that no receive has taken are
+// dropped, and their credit is given back.
+func (e *Engine) Forget(context uint32, out []Output) []Output {
+	delete(e.revoked, context)
+	return e.drop(context, out)
+}
+
+// drop drops the messages of a context.
+func (e *Engine) drop(context uint32, out []Output) []Output {
 	for _, m := range slices.Clone(e.kept) {
 		if m.Context == context {
 			e.unkeep(m)
