@@ -155,15 +155,19 @@ func TestClose_GivesMemoryBack(t *testing.T) {
 // Close gives all descriptors back: of links that have met, and of one that could not be opened.
 func TestClose_GivesDescriptorsBack(t *testing.T) {
 	dir := Folder(t)
-	count := func() int {
+	list := func() (open []string) {
 		t.Helper()
-		open, err := os.ReadDir("/proc/self/fd")
+		files, err := os.ReadDir("/proc/self/fd")
 		if err != nil {
 			t.Skip(err)
 		}
-		return len(open)
+		for _, f := range files {
+			to, _ := os.Readlink("/proc/self/fd/" + f.Name())
+			open = append(open, f.Name()+" "+to)
+		}
+		return open
 	}
-	before := 0
+	var before []string
 	for round := range 3 {
 		var links []*Link
 		for range 3 {
@@ -181,10 +185,10 @@ func TestClose_GivesDescriptorsBack(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if n := count(); round == 0 {
-			before = n // with what the runtime has opened by now
-		} else if n != before {
-			t.Errorf("round %d: %d descriptors are open, before: %d", round, n, before)
+		if open := list(); round == 0 {
+			before = open // with what the runtime has opened by now
+		} else if len(open) != len(before) {
+			t.Errorf("round %d: open are %q, before: %q", round, open, before)
 		}
 	}
 }

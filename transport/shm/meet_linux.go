@@ -111,8 +111,14 @@ const acceptPause = 10 * time.Millisecond
 // the connection ends: the kernel ends it when the process does. It returns false if they have not
 // met.
 func (l *Link) keep(c *net.UnixConn, first bool, met func()) bool {
-	defer context.AfterFunc(l.open, func() { _ = c.Close() })()
-	defer func() { _ = c.Close() }()
+	closed := make(chan struct{})
+	goesOn := context.AfterFunc(l.open, func() { _ = c.Close(); close(closed) })
+	defer func() {
+		if !goesOn() {
+			<-closed // the descriptor is given back before Close returns
+		}
+		_ = c.Close()
+	}()
 	s, err := l.meet(c, first)
 	eof := errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
 	switch {
