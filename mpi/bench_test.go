@@ -15,29 +15,37 @@ import (
 func BenchmarkPingPong(b *testing.B) {
 	for _, size := range []int{4, 1024, 8 << 10, 64 << 10, 1 << 20} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			eps := mcdtest.Open(b, 2, mcdtest.Config{})
-			var worlds []*mpi.World
-			for _, ep := range eps {
-				w, err := mpi.Open(ep, mpi.Config{})
-				if err != nil {
-					b.Fatal(err)
-				}
-				worlds = append(worlds, w)
-			}
 			b.SetBytes(int64(2 * size))
-			b.ReportAllocs()
-			var ranks sync.WaitGroup
-			for _, w := range worlds {
-				ranks.Go(func() { pingPong(b, w.Comm(), size) })
-			}
-			ranks.Wait()
-			b.ReportMetric(float64(worlds[0].Counters().Written)/float64(b.N), "written/op")
-			for _, w := range worlds {
-				ranks.Go(func() { _ = w.Close() })
-			}
-			ranks.Wait()
+			first := inWorlds(b, func(c *mpi.Comm) { pingPong(b, c, size) })
+			b.ReportMetric(float64(first.Counters().Written)/float64(b.N), "written/op")
 		})
 	}
+}
+
+// inWorlds runs a program in two processes on the fabric, and returns the world of the first one,
+// which is closed.
+func inWorlds(b *testing.B, program func(c *mpi.Comm)) *mpi.World {
+	var worlds []*mpi.World
+	for _, ep := range mcdtest.Open(b, 2, mcdtest.Config{}) {
+		w, err := mpi.Open(ep, mpi.Config{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		worlds = append(worlds, w)
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	var ranks sync.WaitGroup
+	for _, w := range worlds {
+		ranks.Go(func() { program(w.Comm()) })
+	}
+	ranks.Wait()
+	b.StopTimer()
+	for _, w := range worlds {
+		ranks.Go(func() { _ = w.Close() })
+	}
+	ranks.Wait()
+	return worlds[0]
 }
 
 func pingPong(b *testing.B, c *mpi.Comm, size int) {
@@ -106,6 +114,33 @@ func BenchmarkWin(b *testing.B) {
 				})
 			}
 			ranks.Wait()
+		})
+	}
+}
+
+// BenchmarkCollective is operations of two processes on the fabric.
+func BenchmarkCollective(b *testing.B) {
+	ctx, data, results := b.Context(), []int64{1}, make([][]int64, 2)
+	for _, op := range []struct {
+		name string
+		do   func(c *mpi.Comm) error
+	}{
+		{"allreduce", func(c *mpi.Comm) error { return mpi.Allreduce(ctx, c, data, results[c.Rank()], mpi.Sum) }},
+		{"bcast", func(c *mpi.Comm) error { return mpi.Bcast(ctx, c, results[c.Rank()], 0) }},
+		{"barrier", func(c *mpi.Comm) error { return c.Barrier(ctx) }},
+	} {
+		b.Run(op.name, func(b *testing.B) {
+			for k := range results {
+				results[k] = make([]int64, 1)
+			}
+			inWorlds(b, func(c *mpi.Comm) {
+				for range b.N {
+					if err := op.do(c); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
 		})
 	}
 }

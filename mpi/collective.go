@@ -108,7 +108,9 @@ func (o collective) wait(requests ...*Request) error {
 				err = r.abandon(err)
 			}
 		}
-		errs = append(errs, err)
+		if err != nil {
+			errs = append(errs, err)
+		}
 		if r.completion.Done() {
 			o.w.putRequest(r)
 		}

@@ -195,6 +195,7 @@ func (w *World) pushed(p *process) {
 	switch {
 	case it.write:
 		w.stats.Written++
+		w.stats.WrittenBytes += uint64(it.size)
 		w.complete(it.request, nil)
 	case it.record.Kind == matching.Eager:
 		w.stats.Eager++
@@ -203,6 +204,7 @@ func (w *World) pushed(p *process) {
 		}
 	case it.record.Kind == matching.Request:
 		w.stats.Requested++
+		w.stats.RequestedBytes += uint64(it.record.Size)
 	}
 }
 

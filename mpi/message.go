@@ -129,6 +129,7 @@ func (c *Comm) send(r *Request, context uint32, to matching.Rank, tag int32, syn
 		Synchronous: synchronous, Owner: r,
 	}
 	w.stats.Sent++
+	w.stats.SentBytes += uint64(len(r.memory))
 	if len(r.memory) > w.cfg.EagerLimit {
 		w.awaitOffer(&r.send)
 	}

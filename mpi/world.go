@@ -129,6 +129,10 @@ type Counters struct {
 	Stale     uint64 `json:"stale"`     // records of processes that are down: of a next life of theirs
 	Version   uint64 `json:"version"`   // records of another version
 
+	SentBytes      uint64 `json:"sent_bytes"`      // of Sent
+	WrittenBytes   uint64 `json:"written_bytes"`   // of Written
+	RequestedBytes uint64 `json:"requested_bytes"` // of Requested
+
 	Frames memfifo.Counters `json:"frames"`
 }
 

@@ -58,7 +58,7 @@ func solve(ctx context.Context, c *mpi.Comm, p problem, out io.Writer) (r npb.Re
 	}
 	var zeta float64
 	r = npb.Result{Size: p.rows, Iterations: iterations, Operations: p.operations(), Operation: "floating point"}
-	r.Time, err = npb.Time(ctx, c, func() (err error) {
+	r.Timed, err = npb.Measure(ctx, c, func() (err error) {
 		zeta, err = s.power(ctx, iterations, out)
 		return err
 	})

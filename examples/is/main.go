@@ -74,7 +74,7 @@ func solve(ctx context.Context, c *mpi.Comm, p problem, out io.Writer) (r npb.Re
 	s.passed = 0
 	r = npb.Result{Size: p.keys, Iterations: iterations, Operation: "keys ranked"}
 	r.Operations = float64(p.keys) * iterations
-	r.Time, err = npb.Time(ctx, c, func() error {
+	r.Timed, err = npb.Measure(ctx, c, func() error {
 		for iteration := 1; iteration <= iterations; iteration++ {
 			if err := s.rankKeys(ctx, iteration); err != nil {
 				return err

@@ -75,7 +75,7 @@ func TestSorted(t *testing.T) {
 				s.upTo[0], s.upTo[1] = s.upTo[1], s.upTo[0]
 			}
 			got[comm.Rank()], err = s.sorted(ctx)
-			return npb.Result{Time: 1}, err
+			return npb.Result{Timed: npb.Timed{Time: 1}}, err
 		}, "S", io.Discard)
 		if err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, %v; want %v", name, got, err, c.want)

@@ -98,28 +98,41 @@ func runRank(ctx context.Context, c *mpi.Comm, name string, kernel Kernel, class
 	return nil
 }
 
-// Time returns how long f takes: at the slowest rank, where all begin together.
-func Time(ctx context.Context, c *mpi.Comm, f func() error) (time.Duration, error) {
+// Timed is what something takes: time at the slowest rank, where all begin together, and messages
+// of all ranks.
+type Timed struct {
+	Time           time.Duration
+	Messages       uint64
+	Bytes, Written uint64 // of the messages; of these, by their senders into receives
+	Read           uint64 // of these, by their receivers
+}
+
+// Measure returns what f takes.
+func Measure(ctx context.Context, c *mpi.Comm, f func() error) (t Timed, err error) {
 	if err := c.Barrier(ctx); err != nil {
-		return 0, err
+		return t, err
 	}
-	start := time.Now()
+	before, start := c.World().Counters(), time.Now()
 	if err := f(); err != nil {
-		return 0, err
+		return t, err
 	}
-	took := []time.Duration{time.Since(start)}
-	err := mpi.Allreduce(ctx, c, took, took, mpi.Max)
-	return took[0], err
+	took, after := []time.Duration{time.Since(start)}, c.World().Counters()
+	sent := []uint64{
+		after.Sent - before.Sent, after.SentBytes - before.SentBytes, after.WrittenBytes - before.WrittenBytes,
+		after.RequestedBytes - before.RequestedBytes,
+	}
+	err = errors.Join(mpi.Allreduce(ctx, c, took, took, mpi.Max), mpi.Allreduce(ctx, c, sent, sent, mpi.Sum))
+	return Timed{Time: took[0], Messages: sent[0], Bytes: sent[1], Written: sent[2], Read: sent[3]}, err
 }
 
 // Result of a benchmark.
 type Result struct {
-	Size       int           // of the problem
-	Iterations int           // that were timed
-	Time       time.Duration // that they took
-	Operations float64       // that they did
-	Operation  string        // what these are
-	Wrong      error         // why the result is not verified; nil if it is
+	Size       int     // of the problem
+	Iterations int     // that were timed
+	Timed      Timed   // what they took
+	Operations float64 // that they did
+	Operation  string  // what these are
+	Wrong      error   // why the result is not verified; nil if it is
 }
 
 // print prints the report in NPB's form.
@@ -128,18 +141,26 @@ func (r Result) print(out io.Writer, name, class string, processes int) {
 	if r.Wrong != nil {
 		verification = "UNSUCCESSFUL"
 	}
-	mops := r.Operations / 1e6 / r.Time.Seconds()
+	seconds := r.Timed.Time.Seconds()
+	mops := r.Operations / 1e6 / seconds
+	share := func(bytes uint64) string {
+		return fmt.Sprintf("%.2f", 100*float64(bytes)/float64(max(r.Timed.Bytes, 1)))
+	}
 	fmt.Fprintf(out, "\n\n %s Benchmark Completed\n", name)
 	for _, line := range []struct{ what, value string }{
 		{"Class", class},
 		{"Size", fmt.Sprint(r.Size)},
 		{"Iterations", fmt.Sprint(r.Iterations)},
-		{"Time in seconds", fmt.Sprintf("%.2f", r.Time.Seconds())},
+		{"Time in seconds", fmt.Sprintf("%.2f", seconds)},
 		{"Total processes", fmt.Sprint(processes)},
 		{"Mop/s total", fmt.Sprintf("%.2f", mops)},
 		{"Mop/s/process", fmt.Sprintf("%.2f", mops/float64(processes))},
 		{"Operation type", r.Operation},
 		{"Verification", verification},
+		{"Data, MB/s", fmt.Sprintf("%.2f", float64(r.Timed.Bytes)/1e6/seconds)},
+		{"Messages/s", fmt.Sprintf("%.0f", float64(r.Timed.Messages)/seconds)},
+		{"Written, %", share(r.Timed.Written)},
+		{"Read, %", share(r.Timed.Read)},
 	} {
 		fmt.Fprintf(out, " %-15s = %24s\n", line.what, line.value)
 	}

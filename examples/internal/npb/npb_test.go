@@ -67,7 +67,7 @@ func TestRun_Report(t *testing.T) {
 	var out strings.Builder
 	kernel := func(_ context.Context, c *mpi.Comm, _ string, out io.Writer) (Result, error) {
 		_, err := io.WriteString(out, " rank 0 says so\n")
-		return Result{Size: 1400, Iterations: 15, Time: 2 * time.Second, Operations: 300e6, Operation: "floating point"}, err
+		return Result{Size: 1400, Iterations: 15, Timed: Timed{2 * time.Second, 30, 80e6, 60e6, 10e6}, Operations: 300e6, Operation: "floating point"}, err
 	}
 	if err := Run(t.Context(), 2, "CG", kernel, "S", &out); err != nil {
 		t.Fatal(err)
@@ -88,6 +88,10 @@ func TestRun_Report(t *testing.T) {
  Mop/s/process   =                    75.00
  Operation type  =           floating point
  Verification    =               SUCCESSFUL
+ Data, MB/s      =                    40.00
+ Messages/s      =                       15
+ Written, %      =                    75.00
+ Read, %         =                    12.50
 `
 	if out.String() != want {
 		t.Errorf("got %s\nwant %s", &out, want)
@@ -99,7 +103,7 @@ func TestRun_NotVerified(t *testing.T) {
 	var out strings.Builder
 	wrong := errors.New("zeta is 1")
 	err := Run(t.Context(), 2, "CG", func(context.Context, *mpi.Comm, string, io.Writer) (Result, error) {
-		return Result{Time: time.Second, Wrong: wrong}, nil
+		return Result{Timed: Timed{Time: time.Second}, Wrong: wrong}, nil
 	}, "S", &out)
 	if !errors.Is(err, wrong) || !strings.Contains(out.String(), "= "+strings.Repeat(" ", 12)+"UNSUCCESSFUL\n") {
 		t.Errorf("%v, printed %s", err, &out)
@@ -107,7 +111,7 @@ func TestRun_NotVerified(t *testing.T) {
 }
 
 // The time is that of the slowest rank, at all of them, and begins when the last one is there.
-func TestTime(t *testing.T) {
+func TestMeasure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ranks sync.WaitGroup
 		for _, e := range mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}}) {
@@ -118,13 +122,15 @@ func TestTime(t *testing.T) {
 			c := w.Comm()
 			ranks.Go(func() {
 				time.Sleep(3 * time.Second * time.Duration(c.Rank())) // of virtual time: rank 1 comes later
-				took, err := Time(t.Context(), c, func() error {
-					err := mpi.Bcast(t.Context(), c, make([]int, 1), 1) // rank 0 waits for rank 1
+				got, err := Measure(t.Context(), c, func() error {
 					time.Sleep(time.Second * time.Duration(c.Rank()))
-					return err
+					return mpi.Bcast(t.Context(), c, make([]int, 512), 1) // rank 0 waits for rank 1
 				})
-				if err != nil || took < time.Second || took > 2*time.Second {
-					t.Errorf("rank %d: %v, %v; want a second", c.Rank(), took, err)
+				if err != nil || got.Time < time.Second || got.Time > 2*time.Second {
+					t.Errorf("rank %d: %v, %v; want a second", c.Rank(), got.Time, err)
+				}
+				if got.Messages != 1 || got.Bytes != 4096 || got.Written != 4096 {
+					t.Errorf("rank %d: %+v; want a message of 4096 bytes, written", c.Rank(), got)
 				}
 				if err := errors.Join(c.Barrier(t.Context()), w.Close()); err != nil {
 					t.Error(err)

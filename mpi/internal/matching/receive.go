@@ -129,9 +129,11 @@ func (e *Engine) handleMessage(p *peer, r *Record, data []byte, out []Output) ([
 }
 
 func (e *Engine) keep(p *peer, v Message) *Message {
-	m := new(Message)
+	var m *Message
 	if n := len(e.pool); n > 0 {
 		m, e.pool = e.pool[n-1], e.pool[:n-1]
+	} else {
+		m = new(Message)
 	}
 	*m = v
 	e.arrivals++

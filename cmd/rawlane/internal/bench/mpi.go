@@ -20,6 +20,7 @@ type mpiBench struct {
 	measure func(*mpiNode, context.Context, *mpiResult) error
 	ranks   int // that take part, if not all
 	unit    int // of sizes
+	least   int // size
 	columns []mpiColumn
 
 	algorithm string // where there is a choice
@@ -71,38 +72,38 @@ var mpiBenches = []mpiBench{
 		bench: bench{name: "bandwidth", short: "Messages one way, 64 at a time",
 			long: `Rank 0 sends 64 messages at once to rank 1, which answers when it has all of them, again and
 again.`},
-		measure: (*mpiNode).bandwidth, ranks: pairRanks, unit: 1, columns: streamColumns,
+		measure: (*mpiNode).bandwidth, ranks: pairRanks, unit: 1, least: 1, columns: streamColumns,
 	},
 	{
 		bench: bench{name: "bibw", short: "Messages both ways, 64 at a time",
 			long: `Ranks 0 and 1 send 64 messages at once to each other, again and again: bandwidth is that of
 both.`},
-		measure: (*mpiNode).bothWays, ranks: pairRanks, unit: 1, columns: streamColumns,
+		measure: (*mpiNode).bothWays, ranks: pairRanks, unit: 1, least: 1, columns: streamColumns,
 	},
 	{
 		bench: bench{name: "put", short: "Puts into rank 1's window",
 			long: "Rank 0 writes to rank 1's window: microseconds are of a Put and the Flush behind it."},
-		measure: (*mpiNode).put, ranks: pairRanks, unit: 1, columns: pingColumns,
+		measure: (*mpiNode).put, ranks: pairRanks, unit: 1, least: 1, columns: pingColumns,
 	},
 	{
 		bench: bench{name: "allreduce", short: "Sums of all ranks' elements",
 			long: "The sum of what all ranks have, at all of them: 32-bit floating-point numbers. " + ofAllRanks},
-		measure: (*mpiNode).allreduce, unit: 4, columns: collectiveColumns,
+		measure: (*mpiNode).allreduce, unit: 4, least: 4, columns: collectiveColumns,
 	},
 	{
 		bench: bench{name: "allgather", short: "From each rank to all",
 			long: "All ranks get what each one has. " + ofAllRanks},
-		measure: (*mpiNode).allgather, unit: 1, columns: collectiveColumns,
+		measure: (*mpiNode).allgather, unit: 1, least: 1, columns: collectiveColumns,
 	},
 	{
 		bench: bench{name: "alltoall", short: "From each rank to each",
 			long: "Each rank has as many bytes for each other one. " + ofAllRanks},
-		measure: (*mpiNode).alltoall, unit: 1, columns: collectiveColumns,
+		measure: (*mpiNode).alltoall, unit: 1, least: 1, columns: collectiveColumns,
 	},
 	{
 		bench: bench{name: "bcast", short: "From rank 0 to all",
 			long: "Rank 0 gives its bytes to all. " + ofAllRanks},
-		measure: (*mpiNode).bcast, unit: 1, columns: collectiveColumns,
+		measure: (*mpiNode).bcast, unit: 1, least: 1, columns: collectiveColumns,
 	},
 	{
 		bench: bench{name: "barrier", short: "Barriers of all ranks",
@@ -164,8 +165,8 @@ func (b *mpiBench) algorithms() (names []string) {
 
 func (b *mpiBench) prepare(*cobra.Command) error {
 	for _, s := range b.sizes {
-		if s < 1 || s > maxMemory || s%b.unit != 0 {
-			return cli.Misuse("--size %d: want 1 to %d, a multiple of %d", s, maxMemory, b.unit)
+		if s < b.least || s > maxMemory || s%b.unit != 0 {
+			return cli.Misuse("--size %d: want %d to %d, a multiple of %d", s, b.least, maxMemory, b.unit)
 		}
 	}
 	if b.algorithm != "" && !slices.Contains(b.algorithms(), b.algorithm) {

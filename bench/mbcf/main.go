@@ -1,0 +1,199 @@
+//go:build linux
+
+// Command mbcf answers: what do tables 1 to 3 of MPI/MBCF's paper look like with package mpi?
+// Round trips and bandwidth are those of two ranks in two namespaces; the traffic of programs is
+// that of the NAS Parallel Benchmarks that are examples here, with eight ranks.
+//
+// Source: MBCF §2.3 tables 1, 2; §3.3 table 3.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/rawlane/rawlane/bench/harness"
+	"github.com/rawlane/rawlane/bench/netpair"
+)
+
+var class = flag.String("class", "W", "size of the programs' problems: S, W or A")
+
+func main() {
+	b := harness.Bench{Name: "mbcf", Link: "a veth pair between two namespaces, and a bridge between more",
+		Rounds: 3, Iters: 20000, MinIters: 100, Run: run}
+	b.Main()
+}
+
+// ranks is how many the programs have, as in the paper.
+const ranks = 8
+
+// paper is what its tables say.
+var paper = struct {
+	trips               map[int]float64 // microseconds, by bytes
+	oneWay, bothWays    map[int]float64 // MB/s, by bytes
+	data, msgs, written map[string]float64
+}{
+	trips: map[int]float64{0: 71, 4: 85, 16: 85, 64: 106, 256: 168, 1024: 438, 4096: 1026},
+	oneWay: map[int]float64{4: .14, 16: .53, 64: 1.82, 256: 4.72, 1024: 8.08, 4096: 9.72, 16384: 10.15,
+		65536: 9.78, 262144: 9.96, 1048576: 10},
+	bothWays: map[int]float64{4: .14, 16: .57, 64: 1.90, 256: 5.33, 1024: 10.22, 4096: 11.68, 16384: 11.77,
+		65536: 11.85, 262144: 11.85, 1048576: 11.86},
+	data:    map[string]float64{"CG": 12.69, "IS": 13.58},
+	msgs:    map[string]float64{"CG": 2138, "IS": 466},
+	written: map[string]float64{"CG": 53.33, "IS": 99.22},
+}
+
+var (
+	tripSizes = []int{0, 4, 16, 64, 256, 1024, 4096}
+	rateSizes = []int{4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576}
+	kernels   = []string{"CG", "IS"}
+)
+
+// tables are those of the paper, with a row for each of its columns.
+type tables struct {
+	trips, oneWay, bothWays, data, msgs, written, read *harness.Table
+}
+
+// newTable makes a table whose rows have what the paper says beside them.
+func newTable(title, unit string, says map[string]float64) *harness.Table {
+	return &harness.Table{
+		Title: fmt.Sprintf("%s\n%-14s %12s %12s %12s", title, "", "the paper", "rawlane", "ratio"),
+		Text: func(r *harness.Row) string {
+			if says == nil {
+				return fmt.Sprintf("%-14s %12s %12.2f", r.Name, "", r.Median())
+			}
+			return fmt.Sprintf("%-14s %12.2f %12.2f %12.2f", r.Name, says[r.Name], r.Median(), r.Median()/says[r.Name])
+		},
+		JSON: func(r *harness.Row) map[string]any {
+			line := map[string]any{"table": title, "name": r.Name, unit: r.Median()}
+			if says != nil {
+				line[unit+"_paper"] = says[r.Name]
+			}
+			return line
+		},
+	}
+}
+
+func inBytes(says map[int]float64) map[string]float64 {
+	named := map[string]float64{}
+	for size, value := range says {
+		named[bytes(size)] = value
+	}
+	return named
+}
+
+func bytes(n int) string { return strconv.Itoa(n) + " bytes" }
+
+func newTables() (t tables, all []*harness.Table) {
+	t = tables{
+		trips:    newTable("Table 1: round trip, us", "us", inBytes(paper.trips)),
+		oneWay:   newTable("Table 2: bandwidth one way, MB/s", "mb_per_s", inBytes(paper.oneWay)),
+		bothWays: newTable("Table 2: bandwidth both ways, MB/s, of each", "mb_per_s", inBytes(paper.bothWays)),
+		data:     newTable("Table 3: data rate of all ranks, MB/s", "mb_per_s", paper.data),
+		msgs:     newTable("Table 3: messages of all ranks a second", "msgs_per_s", paper.msgs),
+		written:  newTable("Table 3: share of the bytes that senders write into receives, %", "percent", paper.written),
+		read:     newTable("Beside it: share of the bytes that receivers read into receives, %", "percent", nil),
+	}
+	return t, []*harness.Table{t.trips, t.oneWay, t.bothWays, t.data, t.msgs, t.written, t.read}
+}
+
+func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
+	t, all := newTables()
+	r.Tables = all
+	if b.Rows {
+		return rows(), nil
+	}
+	pair, err := netpair.New()
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, pair.Close()) }()
+	programs, err := harness.Build(ctx, pair.Dir())
+	if err != nil {
+		return r, err
+	}
+	variants := []harness.Variant{
+		{Name: "round trips", Run: func(ctx context.Context) error {
+			return messages(ctx, pair, &programs, "latency", tripSizes, b.Iters, func(l line) {
+				t.trips.Add(bytes(l.Size), 2*l.P50)
+			})
+		}},
+		{Name: "one way", Run: func(ctx context.Context) error {
+			return messages(ctx, pair, &programs, "bandwidth", rateSizes, b.Iters, func(l line) {
+				t.oneWay.Add(bytes(l.Size), l.MB)
+			})
+		}},
+		{Name: "both ways", Run: func(ctx context.Context) error {
+			return messages(ctx, pair, &programs, "bibw", rateSizes, b.Iters, func(l line) {
+				t.bothWays.Add(bytes(l.Size), l.MB/2)
+			})
+		}},
+	}
+	for _, name := range kernels {
+		file := filepath.Join(pair.Dir(), strings.ToLower(name))
+		if err := harness.BuildTool(ctx, "examples/"+strings.ToLower(name), file); err != nil {
+			return r, err
+		}
+		variants = append(variants, harness.Variant{Name: name, Run: func(ctx context.Context) error {
+			return t.program(ctx, &programs, name, file)
+		}})
+	}
+	return r, b.RunRounds(ctx, variants)
+}
+
+// rows is what the tables have rows for.
+func rows() harness.Report {
+	var all []harness.Variant
+	for _, size := range rateSizes {
+		all = append(all, harness.Variant{Name: bytes(size)})
+	}
+	all = append(all, harness.Variant{Name: bytes(0)})
+	for _, name := range kernels {
+		all = append(all, harness.Variant{Name: name})
+	}
+	return harness.RowsOf(all)
+}
+
+// line is what rawlane's command prints.
+type line struct {
+	Size int     `json:"size_bytes"`
+	P50  float64 `json:"p50_us"`
+	MB   float64 `json:"mb_per_s"`
+}
+
+// messages measures messages of two ranks.
+func messages(
+	ctx context.Context, p *netpair.Pair, programs *harness.Programs, what string, sizes []int, iters int,
+	add func(line),
+) error {
+	lines, err := netpair.Lines[line](ctx, p, programs.Rawlane,
+		"mpi", what, "--link=ring", "--size", harness.List(sizes), "--iters", strconv.Itoa(iters))
+	for _, l := range lines {
+		add(l)
+	}
+	return err
+}
+
+// program runs one of the NAS Parallel Benchmarks, and reads what it says of its messages.
+func (t *tables) program(ctx context.Context, programs *harness.Programs, name, file string) error {
+	out, err := programs.Command(ctx, "run", "--link=ring", "-n", strconv.Itoa(ranks), file, "-class", *class).Output()
+	if err != nil {
+		return err
+	}
+	for what, table := range map[string]*harness.Table{
+		"Data, MB/s": t.data, "Messages/s": t.msgs, "Written, %": t.written, "Read, %": t.read,
+	} {
+		_, said, found := strings.Cut(string(out), " "+what)
+		said, _, _ = strings.Cut(strings.TrimLeft(said, " ="), "\n")
+		value, err := strconv.ParseFloat(said, 64)
+		if !found || err != nil {
+			return fmt.Errorf("%s does not say its %s: %q", name, what, out)
+		}
+		table.Add(name, value)
+	}
+	return nil
+}
