@@ -174,7 +174,11 @@ func TestSend_LongThatWaited(t *testing.T) {
 			time.Sleep(time.Second)
 			must(t, mpi.Send(ctx, c, long, 1, 3))
 			got := c.World().Counters()
-			want := mpi.Counters{Sent: 2004, Eager: 2001, Written: 2, Requested: 1, Frames: got.Frames}
+			bytes := uint64(8 * len(long))
+			want := mpi.Counters{
+				Sent: 2004, Eager: 2001, Written: 2, Requested: 1,
+				SentBytes: 3*bytes + 8*2001, WrittenBytes: 2 * bytes, RequestedBytes: bytes, Frames: got.Frames,
+			}
 			if got != want {
 				t.Errorf("%+v, want %+v", got, want)
 			}
