@@ -52,6 +52,7 @@ func eachSeed(t *testing.T, flags string, seed uint64, runs int, run func(t *tes
 		}
 		seed++
 	}
+	t.Logf("figures {\"programs\": %d}", runs)
 }
 
 // message is what a rank sends: its rank, tag and number lead its bytes.

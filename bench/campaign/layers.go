@@ -81,6 +81,11 @@ func simulations() []*unit {
 			goals: [3]uint64{30_000, 1_000_000, 10_000_000}, pieces: [2]uint64{10, 200},
 			work: modelTest.work, check: pointsHit, pkg: modelTest.pkg,
 		},
+		programs("matching", "mpi/internal/matching", "TestSimulation", "programs.seed", "programs", 2000, 30_000),
+		programs("consensus", "mpi/internal/consensus", "TestSimulation", "programs.seed", "programs", 2000, 30_000),
+		programs("messages", "mpi", "TestModel", "model.seed", "model.runs", 20, 1000),
+		programs("windows", "mpi", "TestWin_Model", "model.seed", "model.runs", 20, 1000),
+		programs("agreements", "mpi", "TestAgree_Model", "agree.seed", "agree.runs", 20, 1000),
 		{
 			layer: "L9", name: "masks", counts: "pairs of masks",
 			goals: [3]uint64{500, 100_000, 1_000_000}, pieces: [2]uint64{500, 10_000},
@@ -91,6 +96,16 @@ func simulations() []*unit {
 			goals: [3]uint64{10_000, 1_000_000, 10_000_000}, pieces: [2]uint64{100, 5000},
 			work: detector.work, check: detects, pkg: detector.pkg,
 		},
+	}
+}
+
+// programs are random ones of message passing, which are compared with a model: those of a core
+// alone, and those of whole stacks, whose frames are lost, doubled, late and reordered.
+func programs(name, pkg, test, seedFlag, runs string, few, piece uint64) *unit {
+	s := seeded{pkg: pkg, test: test, seedFlag: seedFlag, runs: runs}
+	return &unit{
+		layer: "L1", name: name, counts: "programs",
+		goals: [3]uint64{few, 100 * few, 1_000_000}, pieces: [2]uint64{few, piece}, work: s.work, pkg: pkg,
 	}
 }
 

@@ -1,8 +1,8 @@
 package consensus
 
 import (
+	"encoding/json"
 	"flag"
-	"maps"
 	"math/rand/v2"
 	"testing"
 )
@@ -20,7 +20,7 @@ func TestSimulation(t *testing.T) {
 	if first == 0 {
 		first = rand.Uint64()
 	}
-	counts := map[string]int{}
+	counts := map[string]int{"programs": *programs}
 	for k := range uint64(*programs) {
 		c := newCluster(first + k)
 		if c.run(); c.wrong != "" {
@@ -31,7 +31,9 @@ func TestSimulation(t *testing.T) {
 			counts[what] += n
 		}
 	}
-	for what, n := range maps.All(counts) {
-		t.Logf("%s: %d", what, n)
+	figures, err := json.Marshal(counts)
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Logf("figures %s", figures)
 }

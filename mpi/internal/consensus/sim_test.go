@@ -123,7 +123,7 @@ func (c *cluster) deliver(from, to *member) {
 	wire := &c.wires[from.rank][to.rank]
 	msg := (*wire)[0]
 	*wire = (*wire)[1:]
-	c.counts[fmt.Sprint("kind ", msg.Kind)]++
+	c.counts["messages"]++
 	out, err := to.Handle(from.rank, &msg, nil)
 	if err != nil && !c.errs {
 		c.failf("rank %d refuses %+v of %d", to.rank, msg, from.rank)

@@ -43,6 +43,12 @@ type rank struct {
 	keeps    map[*Message]*send
 }
 
+var kindNames = [...]string{
+	Eager: "eager messages", Request: "requests", Matched: "answers", Offer: "offers", Done: "written messages",
+	Withdraw: "offers withdrawn", Withdrawn: "confirmed so", Credit: "credits", Waiting: "waits for credit",
+}
+
+
 // request is the key of a send in asked.
 func request(to Rank, id uint64) uint64 { return uint64(to)<<56 ^ id }
 
@@ -241,7 +247,7 @@ func (c *cluster) send(r *rank, to Rank, p parcel) { c.wires[r.me][to] = append(
 // push sends a record, and what goes with it.
 func (c *cluster) push(r *rank, o *Output) {
 	p := parcel{record: o.Record}
-	c.counts[fmt.Sprint("kind ", o.Record.Kind)]++
+	c.counts[kindNames[o.Record.Kind]]++
 	if o.Record.Kind == Eager || o.Record.Kind == Request {
 		p.send = o.Send.Owner.(*send)
 		if o.Record.Kind == Eager {

@@ -1,8 +1,8 @@
 package matching
 
 import (
+	"encoding/json"
 	"flag"
-	"maps"
 	"math/rand/v2"
 	"testing"
 )
@@ -19,7 +19,7 @@ func TestSimulation(t *testing.T) {
 	if first == 0 {
 		first = rand.Uint64()
 	}
-	counts := map[string]int{}
+	counts := map[string]int{"programs": *programs}
 	for k := range uint64(*programs) {
 		c := newCluster(first + k)
 		if c.run(1 + c.random.Below(60)); c.wrong != "" {
@@ -30,7 +30,9 @@ func TestSimulation(t *testing.T) {
 			counts[what] += n
 		}
 	}
-	for what, n := range maps.All(counts) {
-		t.Logf("%s: %d", what, n)
+	figures, err := json.Marshal(counts)
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Logf("figures %s", figures)
 }
