@@ -48,7 +48,6 @@ var kindNames = [...]string{
 	Withdraw: "offers withdrawn", Withdrawn: "confirmed so", Credit: "credits", Waiting: "waits for credit",
 }
 
-
 // request is the key of a send in asked.
 func request(to Rank, id uint64) uint64 { return uint64(to)<<56 ^ id }
 
