@@ -122,6 +122,36 @@ func TestSend_AllMemoryIsUnderWay(t *testing.T) {
 	}
 }
 
+// The kernel is called once for 32 frames.
+func TestSend_CallsTheKernelForEachBatch(t *testing.T) {
+	_, a, b := ends(t)
+	a.sender.zeroCopy = true // what it is asked for then is one call for each batch, whatever leaves
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := a.sender.socket.FD
+	a.sender.socket.FD = fds[0] // each call is an empty datagram
+	defer func() {
+		a.sender.socket.FD = socket
+		_ = errors.Join(unix.Close(fds[0]), unix.Close(fds[1]))
+	}()
+	for _, c := range []struct{ frames, calls int }{{1, 1}, {32, 1}, {33, 2}, {64, 2}, {65, 3}} {
+		if n, err := a.Send(numbered(b, c.frames)); n != c.frames || err != nil {
+			t.Fatalf("%d frames: %d, %v", c.frames, n, err)
+		}
+		calls := 0
+		for ; ; calls++ {
+			if _, _, err := unix.Recvfrom(fds[1], make([]byte, 1), unix.MSG_DONTWAIT); err != nil {
+				break
+			}
+		}
+		if calls != c.calls {
+			t.Errorf("%d frames: %d calls, want %d", c.frames, calls, c.calls)
+		}
+	}
+}
+
 // A socket has room for as many frames as were asked for, at least: rings have powers of two.
 func TestOpen_Slots(t *testing.T) {
 	testbed.NeedXDP(t, func(ifname string) error { _, err := Probe(ifname); return err })
