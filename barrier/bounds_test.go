@@ -73,7 +73,7 @@ func TestBounds_Status(t *testing.T) {
 func TestBounds_EarlyMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, 1, fault.Config{}, 0)
-		const groups = 257
+		const groups = 258
 		for id := range uint32(groups) {
 			arrive(t, group(t, c.services[0], barrier.GroupConfig{ID: id, PeerTimeout: time.Minute}), barrier.Options{})
 		}
@@ -81,7 +81,7 @@ func TestBounds_EarlyMessages(t *testing.T) {
 		for _, x := range []struct {
 			id   uint32
 			kept bool
-		}{{1, true}, {0, false}, {groups - 1, true}} {
+		}{{2, true}, {1, false}, {groups - 1, true}} {
 			begun := time.Now()
 			if err := group(t, c.services[1], barrier.GroupConfig{ID: x.id}).Barrier(limit(t)); err != nil {
 				t.Error(err)
