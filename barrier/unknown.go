@@ -113,13 +113,10 @@ func (s *Service) lowestEpoch(base uint64) (lowest uint32) {
 }
 
 // rejoin moves the groups with a hash to later epochs, the lowest to the one that another member
-// has told. It moves none if that is the epoch of one of them that has completed a barrier. The
-// caller holds mu.
+// has told, which is later. It moves none if that is the epoch of one of them that has completed a
+// barrier. The caller holds mu.
 func (s *Service) rejoin(now monotime.Time, base uint64, lowest uint32) {
-	behind := int32(lowest - s.lowestEpoch(base))
-	if behind <= 0 {
-		return
-	}
+	behind := lowest - s.lowestEpoch(base)
 	var moved []*memberSet
 	for _, g := range s.groups {
 		for _, c := range g.sets {
@@ -127,16 +124,16 @@ func (s *Service) rejoin(now monotime.Time, base uint64, lowest uint32) {
 				continue
 			}
 			moved = append(moved, c)
-			taken := s.sets[engine.Identity{Hash: c.identity.Hash, Epoch: g.epoch + uint32(behind)}]
+			taken := s.sets[engine.Identity{Hash: c.identity.Hash, Epoch: g.epoch + behind}]
 			if taken != nil && !taken.engine.Fresh() {
 				return
 			}
 		}
 	}
-	s.made[base] += uint32(behind)
+	s.made[base] += behind
 	for _, g := range s.groups {
 		if g.base == base {
-			g.epoch += uint32(behind)
+			g.epoch += behind
 		}
 	}
 	for _, c := range moved {

@@ -183,3 +183,80 @@ func TestKeys_ContactTakesTheRoutes(t *testing.T) {
 		}
 	})
 }
+
+// The frames by which a node is got to know are counted, those with another key not among them.
+func TestKeys_ContactsAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		es := open(t, 3, 1, func(c *mcd.Config) {
+			c.Keys, c.Spin = ring(1+byte(c.Node)/2, false), -1 // node 2 has another key
+		})
+		send(t, port(t, es[0], 1), port(t, es[1], 1).Addr(), []byte("hello"))
+		time.Sleep(3 * time.Second)
+		for k, e := range es {
+			if c := e.Counters(); (c.RxContacts > 0) != (k < 2) || c.TxContacts == 0 || c.DropKey == 0 {
+				t.Errorf("node %d: received %d contact frames, sent %d; %d with another key",
+					k, c.RxContacts, c.TxContacts, c.DropKey)
+			}
+		}
+	})
+}
+
+// mute is a link whose endpoint says nothing about itself: its contact frames are lost.
+type mute struct{ transport.Link }
+
+func (m *mute) Send(frames []transport.Frame) (int, error) {
+	for i := range frames {
+		var h wire.Header
+		var a wire.Auth
+		if wire.ParseAuth(frames[i].Payload, &h, &a) == wire.OK && h.Kind == wire.Contact {
+			continue
+		}
+		if _, err := m.Link.Send(frames[i : i+1]); err != nil {
+			return i, err
+		}
+	}
+	return len(frames), nil
+}
+
+func (m *mute) Unwrap() transport.Link { return m.Link }
+
+// A receiver that had nothing to do for long asks a new sender again and again who it is, and not
+// for ever: challenges and their answers are lost as all frames are.
+func TestKeys_ChallengesOfAReceiverAreRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		links := switched(t, 2)
+		sender, receiver := &mute{links[0]}, &contacts{Link: links[1]}
+		nodes := []mcd.Node{{ID: 0, MACs: []transport.MAC{sender.MAC()}}, {ID: 1, MACs: []transport.MAC{receiver.MAC()}}}
+		start := func(node mcd.NodeID, l transport.Link) *mcd.Endpoint {
+			e, err := mcd.Open(mcd.Config{Node: node, Nodes: nodes, Spin: -1, Keys: ring(1, false)}, l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = e.Close() })
+			return e
+		}
+		port(t, start(1, receiver), 1)
+		time.Sleep(10 * time.Second)
+		challenges := func() int {
+			receiver.mu.Lock()
+			defer receiver.mu.Unlock()
+			return len(receiver.challenges)
+		}
+		before := challenges()
+		send(t, port(t, start(0, sender), 1), mcd.Addr{Node: 1, Port: 1}, []byte("hello"))
+		synctest.Wait()
+		if n := challenges() - before; n != 1 {
+			t.Fatalf("%d challenges at once, want 1", n)
+		}
+		time.Sleep(40 * time.Millisecond) // after 5, 15 and 35 ms
+		if n := challenges() - before; n != 4 {
+			t.Errorf("%d challenges in 40 ms, want 4", n)
+		}
+		time.Sleep(10 * time.Second)
+		last := challenges()
+		time.Sleep(10 * time.Second)
+		if n := challenges() - last; n != 0 {
+			t.Errorf("%d challenges after 10 s, want none", n)
+		}
+	})
+}
