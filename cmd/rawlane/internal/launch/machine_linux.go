@@ -39,6 +39,23 @@ func pinSelf(core int) error {
 	return fmt.Errorf("start anew on core %d: %w", core, syscall.Exec("/proc/self/exe", os.Args, env))
 }
 
+// PinThread moves the calling thread, and programs that it starts, to a share of the cores that it
+// may run on: the k-th of n parts. With less than a core for each it does nothing.
+func PinThread(k, n int) error {
+	cores := AllowedCores()
+	if len(cores) < n {
+		return nil
+	}
+	var set unix.CPUSet
+	for _, core := range cores[k*len(cores)/n : (k+1)*len(cores)/n] {
+		set.Set(core)
+	}
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("move to the %d. of %d shares of the cores: %w", k+1, n, err)
+	}
+	return nil
+}
+
 // thisProgram is the path of this program: one that stays right when its file has gone.
 func thisProgram() (string, error) { return "/proc/self/exe", nil }
 

@@ -13,6 +13,9 @@ import (
 // pinSelf is for Linux.
 func pinSelf(int) error { return fmt.Errorf("pin to a core: %w", transport.ErrNotSupported) }
 
+// PinThread is for Linux.
+func PinThread(int, int) error { return nil }
+
 // thisProgram is the path of this program.
 func thisProgram() (string, error) { return os.Executable() }
 

@@ -23,7 +23,7 @@ const agentGrace = 5 * time.Second
 // NewAgentCommand returns the verb that "run --hosts" runs on each host.
 func NewAgentCommand() *cobra.Command {
 	var env []string
-	var share int
+	var share, pin int
 	var folder string
 	cmd := &cobra.Command{
 		Use:    "agent [flags] PROGRAM [ARGUMENT...]",
@@ -34,6 +34,13 @@ func NewAgentCommand() *cobra.Command {
 			p := exec.Command(args[0], args[1:]...)
 			p.Env = append(launch.ShareOfCores(max(share, 1)), env...)
 			p.Stdin, p.Stdout, p.Stderr = os.Stdin, os.Stdout, os.Stderr // the program's own: nothing is copied
+			runtime.LockOSThread()                                       // the program ends with this thread, and so with this process
+			defer runtime.UnlockOSThread()
+			if pin >= 0 {
+				if err := launch.PinThread(pin, max(share, pin+1)); err != nil {
+					return err
+				}
+			}
 			return runUntilHangup(cmd.Context(), p, folder)
 		},
 	}
@@ -41,6 +48,7 @@ func NewAgentCommand() *cobra.Command {
 	cmd.Flags().StringArrayVarP(&env, "env", "e", nil, "NAME=VALUE of its environment")
 	cmd.Flags().StringVar(&folder, "folder", "", "what to remove if nobody reads any more")
 	cmd.Flags().IntVar(&share, "share", 1, "how many programs share the cores of this host")
+	cmd.Flags().IntVar(&pin, "pin", -1, "which share of the cores is the program's; -1: all")
 	return cmd
 }
 
@@ -49,9 +57,8 @@ var errHangup = errors.New("nobody reads the output any more")
 // runUntilHangup runs a program in a process group of its own. A launcher that dies, or a
 // connection to it that breaks, shows in the output, which nobody reads any more: the program's
 // group is ended then, as when the context ends, and the folder removed, as nobody else does it.
+// The caller stays on its thread.
 func runUntilHangup(ctx context.Context, p *exec.Cmd, folder string) error {
-	runtime.LockOSThread() // the program ends with this thread, and so with this process
-	defer runtime.UnlockOSThread()
 	procgroup.Own(p)
 	procgroup.DieWithThread(p)
 	if err := p.Start(); err != nil {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,9 +32,12 @@ const sshCommand = "ssh -o BatchMode=yes"
 // maxShells is how many hosts are prepared at a time.
 const maxShells = 64
 
+// pins are the values of --pin.
+var pins = []string{"auto", "none"}
+
 // checkHosts checks the flags of programs on other hosts.
 func (r *runVerb) checkHosts(cmd *cobra.Command) error {
-	for _, name := range []string{"remote-shell", "interface"} {
+	for _, name := range []string{"remote-shell", "interface", "pin"} {
 		if r.hosts == "" && cmd.Flags().Changed(name) {
 			return cli.Misuse("--%s: for programs on other hosts (want --hosts FILE)", name)
 		}
@@ -42,6 +46,9 @@ func (r *runVerb) checkHosts(cmd *cobra.Command) error {
 		if r.hosts != "" && cmd.Flags().Changed(name) {
 			return cli.Misuse("--%s: for programs on this host (not with --hosts)", name)
 		}
+	}
+	if !slices.Contains(pins, r.pin) {
+		return cli.NotOneOf("pin", r.pin, pins...)
 	}
 	if strings.TrimSpace(r.shell) == "" {
 		return cli.Misuse("--remote-shell: empty (want a command, such as %q)", sshCommand)
@@ -55,6 +62,7 @@ type remote struct {
 	program string            // its file here
 	hosts   []string          // of each node
 	share   map[string]int    // how many nodes a host has
+	slot    []int             // of each node, among those of its host
 	folders map[string]string // on each host: what was copied there
 	addrs   []string          // of nodes that meet by UDP, each with its port; nil: they do not
 	job     string
@@ -92,6 +100,7 @@ func (r *runVerb) onHosts(cmd *cobra.Command, program string) (at *place, err er
 		folders: map[string]string{}, job: rand.Text(), verb: r,
 	}
 	for _, h := range job.hosts {
+		job.slot = append(job.slot, job.share[h])
 		job.share[h]++
 	}
 	if err := job.findAddrs(cmd.Context()); err != nil {
@@ -245,6 +254,9 @@ func (r *remote) command(node int, args, env []string) *exec.Cmd {
 	host := r.hosts[node]
 	folder := r.folders[host]
 	words := []string{folder + "/rawlane", "agent", "--folder", folder, "--share", strconv.Itoa(r.share[host])}
+	if r.verb.pin == "auto" {
+		words = append(words, "--pin", strconv.Itoa(r.slot[node]))
+	}
 	for _, e := range env {
 		words = append(words, "-e", e)
 	}

@@ -48,7 +48,8 @@ what they send each other then goes through memory, and by their interfaces what
 With --hosts FILE the programs run on other machines: -n of them, or as many as there are slots, in the
 order of the file. The program and this command are copied there, into a folder that is removed
 afterwards, and the key file with them. Programs that are all on one host meet in shared memory; one
-to a host, by --interface; else by UDP, and within a host in shared memory.
+to a host, by --interface; else by UDP, and within a host in shared memory. Each runs on its share of
+its host's cores, if there is one for each.
 
 If one fails, the others are ended, unless --keep-going lets them find out themselves. Its exit
 status is the command's: 128 and the signal's number if a signal ended it.
@@ -87,6 +88,9 @@ status is the command's: 128 and the signal's number if a signal ended it.
 		"what runs a command there, given NAME and COMMAND")
 	cmd.Flags().StringVar(&r.iface, "interface", "", "network interface of the programs on hosts")
 	cmd.Flags().Lookup("interface").DefValue = "the only one that is up there"
+	cmd.Flags().StringVar(&r.pin, "pin", "auto",
+		"where programs on hosts run: auto, each on its share of the host's cores, if there is one for each, or none")
+	cli.Choice(cmd, "pin", pins...)
 	cmd.Flags().BoolVar(&r.keepGoing, "keep-going", false, "if a program fails, let the others go on")
 	cmd.Flags().BoolVar(&r.stdin, "stdin", false, "give the standard input to node 0's program")
 	return cmd
@@ -99,7 +103,9 @@ type runVerb struct {
 	segment          string
 	keepGoing, stdin bool
 
-	hosts, shell, iface string // on other hosts: their list, how to reach them, the network interface there
+	// Of programs on other hosts: their list, how to reach them, the network interface there, and
+	// whether each has cores of its own.
+	hosts, shell, iface, pin string
 }
 
 func (r *runVerb) run(cmd *cobra.Command, args []string) error {
