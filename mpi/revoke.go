@@ -17,7 +17,7 @@ import (
 func (c *Comm) Revoke() {
 	w := c.w
 	w.mu.Lock()
-	if !w.closed {
+	if !w.closed && !c.freed.Load() {
 		c.revoke()
 	}
 	w.run()
