@@ -297,19 +297,15 @@ func (w *World) carryHere(it *item) error {
 }
 
 // lend makes a request's memory one that the other process may use, until the request is complete.
-func (w *World) lend(it *item) error {
+func (w *World) lend(it *item) (err error) {
 	if it.request == nil {
 		return nil
 	}
 	w.mu.Lock()
 	window := it.request.window
-	if window == nil {
-		window = w.spare.window()
-	}
 	w.mu.Unlock()
 	if window == nil {
-		var err error
-		if window, err = w.newWindow(); err != nil {
+		if window, err = w.takeWindow(); err != nil {
 			return err
 		}
 	}

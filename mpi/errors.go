@@ -26,8 +26,9 @@ var (
 	ErrCancelled = errors.New("cancelled")
 	// ErrActive: the request is not complete. MPI_ERR_REQUEST.
 	ErrActive = errors.New("request is active")
-	// ErrWindows: too many long messages are under way.
-	ErrWindows = errors.New("too many long messages under way")
+	// ErrWindows: all memory that others may use is in use: by windows, and by long messages that
+	// are under way.
+	ErrWindows = errors.New("too many windows and long messages")
 	// ErrReceived: the message of a Mprobe was received before.
 	ErrReceived = errors.New("message was received before")
 	// ErrWithdrawn: the sender's context ended before its message was read.

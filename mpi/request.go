@@ -148,7 +148,7 @@ func (r *Request) takeBack() {
 	}
 	if _, err := window.Rebind(nil); err == nil {
 		w.mu.Lock()
-		w.spare.windows = append(w.spare.windows, window)
+		w.giveWindow(window)
 		w.mu.Unlock()
 	}
 }

@@ -34,29 +34,32 @@ func (s *spare) keepMemory(b []byte) {
 	}
 }
 
-func (s *spare) window() *memfifo.Window {
-	n := len(s.windows)
-	if n == 0 {
-		return nil
+// maxWindows is how many numbers windows have.
+const maxWindows = 1<<16 - 1
+
+// takeWindow returns a window that nobody else has.
+func (w *World) takeWindow() (*memfifo.Window, error) {
+	w.mu.Lock()
+	s := &w.spare
+	if n := len(s.windows); n > 0 {
+		defer w.mu.Unlock()
+		v := s.windows[n-1]
+		s.windows = s.windows[:n-1]
+		return v, nil
 	}
-	v := s.windows[n-1]
-	s.windows = s.windows[:n-1]
-	return v
+	if s.made == maxWindows {
+		w.mu.Unlock()
+		return nil, fmt.Errorf("%w (%d)", ErrWindows, maxWindows)
+	}
+	s.made++
+	id := s.made
+	w.mu.Unlock()
+	return w.layer.Domain.Register(id, nil, memfifo.Read|memfifo.Write)
 }
 
-// newWindow makes one more window.
-func (w *World) newWindow() (*memfifo.Window, error) {
-	w.mu.Lock()
-	w.spare.made++
-	id := w.spare.made
-	w.mu.Unlock()
-	if id == 0 {
-		w.mu.Lock()
-		w.spare.made--
-		w.mu.Unlock()
-		return nil, fmt.Errorf("%w (%d)", ErrWindows, 1<<16-1)
-	}
-	return w.layer.Domain.Register(id, nil, memfifo.Read|memfifo.Write)
+// giveWindow takes back a window that nobody may use any more. The caller holds mu.
+func (w *World) giveWindow(v *memfifo.Window) {
+	w.spare.windows = append(w.spare.windows, v)
 }
 
 func (s *spare) request() *Request {

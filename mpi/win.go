@@ -122,16 +122,10 @@ func (v *window) adopt() {
 
 // lend makes the memory one that other processes may use, and takes their records.
 func (v *window) lend() (key memfifo.Key, err error) {
-	w := v.w
-	w.mu.Lock()
-	v.lent = w.spare.window()
-	w.mu.Unlock()
-	if v.lent == nil {
-		if v.lent, err = w.newWindow(); err != nil {
-			return key, err
-		}
+	if v.lent, err = v.w.takeWindow(); err == nil {
+		err = v.w.takeWindowRecords()
 	}
-	if err = w.takeWindowRecords(); err == nil {
+	if err == nil {
 		key, err = v.lent.Rebind(v.memory)
 	}
 	return key, err
@@ -192,7 +186,7 @@ func (v *window) release() {
 	w := v.w
 	w.mu.Lock()
 	if bound {
-		w.spare.windows = append(w.spare.windows, v.lent)
+		w.giveWindow(v.lent)
 	}
 	if v.ready {
 		delete(w.windows, v.comm.context)
