@@ -34,7 +34,8 @@ func NewAgentCommand() *cobra.Command {
 			p := exec.Command(args[0], args[1:]...)
 			p.Env = append(launch.ShareOfCores(max(share, 1)), env...)
 			p.Stdin, p.Stdout, p.Stderr = os.Stdin, os.Stdout, os.Stderr // its own: nothing is copied
-			runtime.LockOSThread()                                       // with which, and so with this process, the program ends
+			// The program ends with this thread, and so with this process.
+			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			if pin >= 0 {
 				if err := launch.PinThread(pin, max(share, pin+1)); err != nil {
