@@ -1,9 +1,11 @@
 package mpi
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // inBoth calls a function for the communicators of two worlds, at once.
@@ -88,6 +90,38 @@ func TestComm_FreeOfRevoked(t *testing.T) {
 		if len(w.comms) != 1 || len(other.comms) != 2 {
 			t.Errorf("%d and %d communicators are left, want 1 and 2", len(w.comms), len(other.comms))
 		}
+		closeTwo(t, w, other)
+	})
+}
+
+// A process that frees a communicator alone is not down: the others' barrier names it, and all else
+// goes on.
+func TestComm_FreeAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := openTwo(t, Config{})
+		inBoth(t, func(c *Comm) error {
+			d, err := c.Dup(t.Context())
+			if err != nil {
+				return err
+			}
+			if c.Rank() == 1 {
+				short, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if err := d.Free(short); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("freed alone: %v", err)
+				}
+			} else {
+				time.Sleep(2 * time.Second)
+				_ = d.Barrier(t.Context()) // rank 1 has entered it
+				if err := d.Barrier(t.Context()); !errors.Is(err, ErrProcessFailed) {
+					t.Errorf("a barrier without rank 1: %v", err)
+				}
+			}
+			if down := c.Failed(); down != nil {
+				t.Errorf("rank %d takes %v for down", c.Rank(), down)
+			}
+			return c.Barrier(t.Context())
+		}, w, other)
 		closeTwo(t, w, other)
 	})
 }

@@ -78,3 +78,35 @@ func TestWin_FreeLeavesNothing(t *testing.T) {
 		closeTwo(t, w, other)
 	})
 }
+
+// What a window has queued when its world is closed is sent: others wait for it.
+func TestClose_SendsWhatWindowsHaveQueued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := openTwo(t, Config{})
+		inBoth(t, func(c *Comm) error {
+			ctx := t.Context()
+			v, err := NewWin(ctx, c, make([]int, 1))
+			if err != nil {
+				return err
+			}
+			if c.Rank() == 1 {
+				return errors.Join(v.Post(0), v.Wait(ctx))
+			}
+			if err := v.Start(ctx, 1); err != nil {
+				return err
+			}
+			m := v.members[1]
+			for m.to.PostPush(make([]byte, 8)) == nil { // without sense, and until there is no room
+			}
+			err = v.Complete()
+			c.w.mu.Lock()
+			queued := len(m.queue)
+			c.w.mu.Unlock()
+			if queued == 0 {
+				t.Error("there was room for it")
+			}
+			return errors.Join(err, c.w.Close())
+		}, w, other)
+		closeTwo(t, w, other)
+	})
+}
