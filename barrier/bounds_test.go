@@ -125,9 +125,9 @@ func TestBounds_EarlyMessagesThatWereTaken(t *testing.T) {
 // hears of it, and does not wait for the timeout.
 func TestBounds_GroupsThatWereLeft(t *testing.T) {
 	for _, x := range []struct {
-		later    int // groups that are left after that of the barrier
-		answered bool
-	}{{63, true}, {64, false}} {
+		earlier, later int // groups that are left before and after that of the barrier
+		answered       bool
+	}{{0, 63, true}, {0, 64, false}, {1, 63, true}} {
 		synctest.Test(t, func(t *testing.T) {
 			c := open(t, 2, 1, fault.Config{}, 0)
 			all := c.groups(t, barrier.GroupConfig{PeerTimeout: time.Second})
@@ -137,14 +137,18 @@ func TestBounds_GroupsThatWereLeft(t *testing.T) {
 			if err := all[0].Barrier(limit(t)); err != nil {
 				t.Fatal(err)
 			}
-			_ = all[0].Close()
-			for id := range uint32(x.later) {
-				g := group(t, c.services[0], barrier.GroupConfig{ID: 1 + id, Members: barrier.MaskOf(0)})
-				_ = g.Close()
+			leave := func(groups int) {
+				for id := range uint32(groups) {
+					g := group(t, c.services[0], barrier.GroupConfig{ID: 1 + id, Members: barrier.MaskOf(0)})
+					_ = g.Close()
+				}
 			}
+			leave(x.earlier)
+			_ = all[0].Close()
+			leave(x.later)
 			c.faults[1][0].Cut(false)
 			if err := ticket.Wait(limit(t)); (err == nil) != x.answered {
-				t.Errorf("behind %d groups: %v, want an answer: %v", x.later, err, x.answered)
+				t.Errorf("behind %d groups, and %d before it: %v, want an answer: %v", x.later, x.earlier, err, x.answered)
 			}
 		})
 	}
