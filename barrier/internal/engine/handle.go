@@ -67,7 +67,7 @@ func (e *Engine) handleNotify(m *machine, now monotime.Time, from int, msg *Mess
 		e.stats.Unexpected++
 		return out
 	}
-	c := &m.parities[(m.generation+uint32(ahead))&1]
+	c := &m.parities[msg.Generation&1]
 	if c.here[i] {
 		e.stats.Duplicates++
 		return out

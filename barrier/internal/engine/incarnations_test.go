@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 )
@@ -66,6 +67,23 @@ func TestIncarnations_Differ(t *testing.T) {
 		}
 		if got := a.Missing(0, nil); len(got) != 2 || !a.agree.Has(3) {
 			t.Errorf("told first: %t; it waits for %v, and gone are %v", first, got, a.agree.Gone())
+		}
+	}
+}
+
+// Any member may have begun anew, that of rank 0 as well. What such a message has brought does not count.
+func TestIncarnations_DifferOfAnyRank(t *testing.T) {
+	for rank := range 3 {
+		a := newAlone(t, "concurrent", 3, 4)
+		a.arrives(0)
+		a.hears(rank, a.from(rank, StatusReply, 0, 0))
+		teller := (rank + 1) % 3
+		told := a.from(teller, Notify, 1, 1)
+		told.Known = []uint32{1, 2, 3, 4}
+		told.Known[rank] = 77
+		a.want(a.hears(teller, told), fmt.Sprintf("%d report (restarted: [%d])", teller, rank))
+		if a.is(Waiting, 1); !a.agree.Has(rank) {
+			t.Errorf("rank %d: gone are %v", rank, a.agree.Gone())
 		}
 	}
 }
