@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -126,30 +127,59 @@ func TestSend_AllMemoryIsUnderWay(t *testing.T) {
 func TestSend_CallsTheKernelForEachBatch(t *testing.T) {
 	_, a, b := ends(t)
 	a.sender.zeroCopy = true // what it is asked for then is one call for each batch, whatever leaves
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	socket := a.sender.socket.FD
-	a.sender.socket.FD = fds[0] // each call is an empty datagram
-	defer func() {
-		a.sender.socket.FD = socket
-		_ = errors.Join(unix.Close(fds[0]), unix.Close(fds[1]))
-	}()
+	count, _ := counting(t, a)
 	for _, c := range []struct{ frames, calls int }{{1, 1}, {32, 1}, {33, 2}, {64, 2}, {65, 3}} {
 		if n, err := a.Send(numbered(b, c.frames)); n != c.frames || err != nil {
 			t.Fatalf("%d frames: %d, %v", c.frames, n, err)
 		}
-		calls := 0
-		for ; ; calls++ {
-			if _, _, err := unix.Recvfrom(fds[1], make([]byte, 1), unix.MSG_DONTWAIT); err != nil {
-				break
-			}
-		}
-		if calls != c.calls {
+		if calls := count(); calls != c.calls {
 			t.Errorf("%d frames: %d calls, want %d", c.frames, calls, c.calls)
 		}
 	}
+}
+
+// A call that took no frame has lost one, which the next call counts as taken: the kernel is called
+// again at once.
+func TestSend_CallsAgainWhereAFrameIsLost(t *testing.T) {
+	_, a, b := ends(t)
+	count, undo := counting(t, a)
+	if n, err := a.Send(numbered(b, 1)); n != 1 || err != nil {
+		t.Fatalf("Send: %d, %v", n, err)
+	}
+	if calls := count(); calls < 2 {
+		t.Errorf("%d calls, want another one", calls)
+	}
+	undo()
+	if _, err := a.Send(nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := arrived(t, b, 1); got[0] != 1 {
+		t.Errorf("frame %d came", got[0])
+	}
+}
+
+// counting has a link's calls of the kernel be empty datagrams, which no frame leaves by: they
+// succeed until a few of them wait. count returns how many came since it was called last.
+func counting(t *testing.T, l *Link) (count func() int, undo func()) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := l.sender.socket.FD
+	l.sender.socket.FD = fds[0]
+	undo = sync.OnceFunc(func() {
+		l.sender.socket.FD = socket
+		_ = errors.Join(unix.Close(fds[0]), unix.Close(fds[1]))
+	})
+	t.Cleanup(undo)
+	return func() (calls int) {
+		for ; ; calls++ {
+			if _, _, err := unix.Recvfrom(fds[1], make([]byte, 1), unix.MSG_DONTWAIT); err != nil {
+				return calls
+			}
+		}
+	}, undo
 }
 
 // A socket has room for as many frames as were asked for, at least: rings have powers of two.
