@@ -200,6 +200,44 @@ func TestBusyPoll_GivesTheLockBack(t *testing.T) {
 	}
 }
 
+// A link's goroutine that looks once more after a single frame promises no more than it knows of: it is
+// the last batch, unless a next one is there.
+func TestBusyPoll_LooksOnceMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _, links, others := openScripts(t, 1)
+		defer e.Close()
+		var promises []bool
+		if _, err := e.OpenPort(2, PortOptions{Receive: func(batch []Message, more bool) {
+			promises = append(promises, more)
+			if len(batch) != 1 {
+				t.Errorf("a batch of %d, want 1", len(batch))
+			}
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		frames := 2
+		links[0].poll = func() { // the second frame comes while the goroutine looks for it
+			if frames--; frames < 0 {
+				return
+			}
+			b := make([]byte, HeaderLen)
+			wire.Seal(b, &wire.Header{Kind: wire.Unicast, From: 1, DstPort: 2})
+			if _, err := others[0].Send([]transport.Frame{
+				{Dst: e.MAC(0), EtherType: transport.EtherTypeDefault, Payload: b},
+			}); err != nil {
+				t.Error(err)
+			}
+		}
+		if !e.lockPoll() {
+			t.Fatal("no poll lock")
+		}
+		e.busyPoll()
+		if !slices.Equal(promises, []bool{false, false}) {
+			t.Errorf("more was promised %v, want two batches and nothing promised", promises)
+		}
+	})
+}
+
 // While a program polls now and then, within unmaskAfter, its links' wake-ups stay masked; soon
 // after it has stopped they are unmasked.
 func TestUnmaskLoop_WaitsForThoseWhoPoll(t *testing.T) {
