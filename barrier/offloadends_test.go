@@ -104,8 +104,8 @@ func TestOffload_ArrivesAndLeaves(t *testing.T) {
 		if err := ticket.Wait(limit(t)); err != nil {
 			t.Error(err)
 		}
-		if n := slots(u); n != 0 {
-			t.Errorf("%d slots are taken", n)
+		if n, ever := slots(u), u.everUsed(); n != 0 || ever != 1 {
+			t.Errorf("%d slots are taken, and %d were; want none, and 1", n, ever)
 		}
 	})
 }

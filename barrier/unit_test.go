@@ -110,6 +110,13 @@ func (u *unit) inUse() int {
 	return len(u.keys)
 }
 
+// everUsed returns how many slots were taken since the beginning.
+func (u *unit) everUsed() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.slots)
+}
+
 // seen returns how many frames of members had a verdict since it was called last.
 func (u *unit) seen(v slot.Verdict) int {
 	u.mu.Lock()
