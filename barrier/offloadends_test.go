@@ -110,6 +110,23 @@ func TestOffload_ArrivesAndLeaves(t *testing.T) {
 	})
 }
 
+// A node table need not have the node itself: the unit counts all the same.
+func TestOffload_TableWithoutTheCenter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, u := openOffload(t, 3, fault.Config{}, 0, nil)
+		if err := c.eps[0].SetNodes(c.eps[0].Nodes()[1:]); err != nil {
+			t.Fatal(err)
+		}
+		rounds(t, c.groups(t, offloadConfig(t)), 3, barrier.Options{}, time.Millisecond)
+		if n := slots(u); n != 1 {
+			t.Errorf("%d slots are taken, want 1", n)
+		}
+		if got := u.seen(slot.Transmit); got == 0 {
+			t.Error("the unit has sent no release")
+		}
+	})
+}
+
 // Without room for another slot the Center's process counts.
 func TestOffload_WithoutRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
