@@ -130,6 +130,10 @@ func TestNewContext_AreDifferent(t *testing.T) {
 // What is kept to be used again is bounded, and used again: memory of its size.
 func TestSpare_Bounded(t *testing.T) {
 	w := new(World)
+	w.spare.keepMemory(nil) // is none
+	if len(w.spare.kept) != 0 {
+		t.Error("nothing is kept as memory")
+	}
 	for k := range maxSpare + 1 {
 		w.spare.keepMemory(make([]byte, 5, 10+k))
 		w.putRequest(&Request{comm: w.comm, memory: []byte{1}})
@@ -158,6 +162,25 @@ func TestSpare_UsedAgain(t *testing.T) {
 		}
 		if sends, receives := len(w.spare.requests), len(other.spare.requests); sends != 1 || receives != 1 {
 			t.Errorf("%d and %d requests are kept, want one that is used again", sends, receives)
+		}
+		closeTwo(t, w, other)
+	})
+}
+
+// A process is probed once somebody has waited for it, or for any; that is asked for once.
+func TestExpected_Once(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := openTwo(t, Config{})
+		for k, c := range []struct {
+			rank matching.Rank
+			want int
+		}{{1, 1}, {1, 0}, {matching.AnySource, 2}, {matching.AnySource, 0}, {0, 0}} {
+			w.mu.Lock()
+			got := len(w.expected(c.rank))
+			w.mu.Unlock()
+			if got != c.want {
+				t.Errorf("%d: who waits for rank %d has %d probed, want %d", k, c.rank, got, c.want)
+			}
 		}
 		closeTwo(t, w, other)
 	})

@@ -3,10 +3,14 @@ package mpi
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rawlane/rawlane/memfifo"
 )
 
 // A window that one process could not make is freed for those that could.
@@ -74,6 +78,61 @@ func TestWin_FramesOfTwoLengths(t *testing.T) {
 			})
 		}
 		ranks.Wait()
+		closeTwo(t, w, other)
+	})
+}
+
+// A compare and swap of what is not there, or that has not two elements, changes nothing.
+func TestCompareSwap_WhatMakesNoSense(t *testing.T) {
+	v := &window{element: 8, memory: bytesOf([]int64{7, 7})}
+	_, v.updater = updaterOf[int64]()
+	for _, c := range []struct {
+		name string
+		at   uint64
+		data []int64
+	}{
+		{"behind the end", 2, []int64{7, 1}},
+		{"one element", 0, []int64{1}},
+		{"three elements", 0, []int64{7, 1, 1}},
+		{"nothing", 0, nil},
+	} {
+		if old := v.compareSwap(c.at, bytesOf(c.data)); old != nil {
+			t.Errorf("%s: it was %x", c.name, old)
+		}
+	}
+	if got := elementsOf[int64](v.memory); got[0] != 7 || got[1] != 7 {
+		t.Errorf("changed to %d", got)
+	}
+	if old := v.compareSwap(1, bytesOf([]int64{7, 1})); elementsOf[int64](old)[0] != 7 || elementsOf[int64](v.memory)[1] != 1 {
+		t.Errorf("it was %x, and is %x", old, v.memory)
+	}
+}
+
+// A refusal of a window's memory names the rank, as the record that says so may come later; one of
+// other memory there is none of the window's.
+func TestFlushed_NamesWhoRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := openTwo(t, Config{})
+		inBoth(t, func(c *Comm) error {
+			v, err := NewWin(t.Context(), c, make([]int64, 1))
+			if err != nil {
+				return err
+			}
+			for rank, m := range v.members {
+				key := m.memory.Key()
+				refused := &memfifo.AccessError{Node: key.Node, ID: key.ID}
+				errs := v.flushed(nil, v.members, errors.Join(refused, errors.Join(refused)))
+				if err := errors.Join(errs...); len(errs) != 2 || !errors.Is(err, ErrFreed) ||
+					!strings.HasPrefix(err.Error(), fmt.Sprintf("rank %d: ", rank)) {
+					t.Errorf("rank %d refuses: %v", rank, err)
+				}
+				refused.ID++
+				if errs := v.flushed(nil, v.members, refused); errs != nil {
+					t.Errorf("rank %d refuses other memory: %v", rank, errs)
+				}
+			}
+			return v.Free(t.Context())
+		}, w, other)
 		closeTwo(t, w, other)
 	})
 }

@@ -251,3 +251,20 @@ func TestPoll_StrangersDatagrams(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+// A closed link takes no frames, whoever they are for, and counts none.
+func TestSend_OfAClosedLink(t *testing.T) {
+	a, b := pair(t, "127.0.0.1:0")
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before := a.Counters()
+	for _, to := range []transport.MAC{b.MAC(), mac(9), transport.Broadcast} {
+		if n, err := a.Send([]transport.Frame{frame(to, []byte("late"))}); n != 0 || !errors.Is(err, transport.ErrClosed) {
+			t.Errorf("to %v: %d are sent, %v", to, n, err)
+		}
+	}
+	if after := a.Counters(); after != before {
+		t.Errorf("%+v, was %+v", after, before)
+	}
+}

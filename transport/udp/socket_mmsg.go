@@ -5,6 +5,7 @@ package udp
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -168,16 +169,14 @@ func (s *socket) joinGroup(ifname string, group netip.Addr) error {
 	}
 	if s.family == unix.AF_INET {
 		request := &unix.IPMreqn{Multiaddr: group.As4(), Ifindex: int32(ifi.Index)}
-		if err := unix.SetsockoptIPMreqn(s.fd, unix.IPPROTO_IP, unix.IP_MULTICAST_IF, request); err != nil {
-			return err
-		}
-		return unix.SetsockoptIPMreqn(s.fd, unix.IPPROTO_IP, unix.IP_ADD_MEMBERSHIP, request)
+		return errors.Join(
+			unix.SetsockoptIPMreqn(s.fd, unix.IPPROTO_IP, unix.IP_MULTICAST_IF, request),
+			unix.SetsockoptIPMreqn(s.fd, unix.IPPROTO_IP, unix.IP_ADD_MEMBERSHIP, request))
 	}
-	if err := unix.SetsockoptInt(s.fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_IF, ifi.Index); err != nil {
-		return err
-	}
-	return unix.SetsockoptIPv6Mreq(s.fd, unix.IPPROTO_IPV6, unix.IPV6_JOIN_GROUP,
-		&unix.IPv6Mreq{Multiaddr: group.As16(), Interface: uint32(ifi.Index)})
+	request := &unix.IPv6Mreq{Multiaddr: group.As16(), Interface: uint32(ifi.Index)}
+	return errors.Join(
+		unix.SetsockoptInt(s.fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_IF, ifi.Index),
+		unix.SetsockoptIPv6Mreq(s.fd, unix.IPPROTO_IPV6, unix.IPV6_JOIN_GROUP, request))
 }
 
 func (s *socket) maskWakeups(on bool) {

@@ -97,14 +97,13 @@ func Subarray(sizes, part, start []int, of Layout) (l Layout) {
 	for k := len(sizes) - 1; k >= 0; k-- {
 		if start[k] < 0 || part[k] < 0 || start[k] > sizes[k]-part[k] {
 			l.fail("dimension %d: %d from %d on, of %d", k, part[k], start[k], sizes[k])
-			return l
 		}
 		var outer Layout
 		outer.add(inner, 0, part[k], row)
 		at += l.product(start[k], row)
 		inner, row = outer, l.product(sizes[k], row)
 	}
-	l.add(inner, at, 1, 0)
+	l.add(inner, at, 1, row)
 	return l.Resized(0, row, 1)
 }
 
@@ -128,9 +127,6 @@ func (l *Layout) add(of Layout, at, n, stride int) {
 	}
 	last := l.product(at, 1) + l.product(n-1, stride)
 	l.size += l.product(n, of.size)
-	if l.err != nil {
-		return
-	}
 	l.place(min(at, last)+of.lower, max(at, last)+of.lower+of.extent, of.placed)
 	if of.runs == nil {
 		return
@@ -195,9 +191,8 @@ func (l *Layout) append(r run) {
 
 // product multiplies, as far as addresses go.
 func (l *Layout) product(a, b int) int {
-	if a != 0 && b != 0 && (abs(a) > mostBytes/abs(b) || abs(a) < 0 || abs(b) < 0) {
+	if b != 0 && (abs(a) > mostBytes/abs(b) || abs(a) < 0) { // the least int is its own abs
 		l.fail("%d times %d bytes", a, b)
-		return 0
 	}
 	return a * b
 }

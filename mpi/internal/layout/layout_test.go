@@ -96,7 +96,7 @@ func random(rng *rand.Rand, depth int) (Layout, typemap) {
 		m.lower, m.upper, m.placed = 0, rows*columns*twin.extent(), true
 		return Subarray([]int{rows, columns}, []int{height, width}, []int{top, left}, of), m
 	default:
-		lower, extent := rng.IntN(9)-4, rng.IntN(40)
+		lower, extent := rng.IntN(9)-4, rng.IntN(48)-8
 		m = twin
 		m.lower, m.upper, m.placed = 3*lower, 3*(lower+extent), true
 		return of.Resized(lower, extent, 3), m
@@ -247,5 +247,30 @@ func TestLayout_Errors(t *testing.T) {
 	}
 	if err := one.Check(10, huge); err == nil {
 		t.Error("so many are in ten bytes")
+	}
+	if l := Bytes(8).Resized(0, 0, 1); !errors.Is(l.Check(8, 1<<45), ErrArgument) { // one on the other
+		t.Error("so many have a size")
+	}
+}
+
+// Sizes and the number of pieces are bounded, and a layout that would have more keeps none.
+func TestLayout_Bounds(t *testing.T) {
+	const most, pieces = 1 << 47, 1 << 20
+	one, two := Bytes(1), Indexed([]int{1, 1}, []int{0, 2}, Bytes(1)).Resized(0, 4, 1)
+	for k, l := range []Layout{
+		Bytes(most), Contiguous(most, one), Contiguous(pieces/2, two),
+		Indexed([]int{1, pieces/2 - 1}, []int{-7, 0}, two),
+	} {
+		if l.err != nil {
+			t.Errorf("%d: %v", k, l.err)
+		}
+	}
+	for k, l := range []Layout{
+		Bytes(most + 1), Contiguous(most+1, one), Contiguous(pieces/2+1, two),
+		Indexed([]int{1, pieces / 2}, []int{-7, 0}, two),
+	} {
+		if l.err == nil || len(l.runs) > 2 {
+			t.Errorf("%d: %v, and has %d runs", k, l.err, len(l.runs))
+		}
 	}
 }

@@ -61,7 +61,7 @@ func (l *Layout) Pack(message, memory []byte, count int) {
 // Unpack copies a message, which may be shorter, to count of them in a memory that Check has found
 // large enough: MPI_Unpack.
 func (l *Layout) Unpack(memory, message []byte, count int) {
-	for k := 0; k < count && len(message) > 0; k++ {
+	for k := range count {
 		for _, r := range l.runs {
 			at := k*l.extent + r.at
 			for range r.n {
