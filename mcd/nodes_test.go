@@ -1,9 +1,11 @@
 package mcd_test
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
@@ -36,4 +38,25 @@ func TestNodes_AreSorted(t *testing.T) {
 	if err := e.SetNodes([]mcd.Node{node(7), node(0), twice}); !errors.Is(err, mcd.ErrConflict) {
 		t.Errorf("a number twice, and another one between: %v", err)
 	}
+}
+
+// A new node table that has a node's addresses as they were keeps the order of its messages: what waits
+// for the link stays ahead of what is sent afterwards.
+func TestSetNodes_KeepsTheOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		link, es := choosing(t, 2)
+		from, p := port(t, es[0], 1), port(t, es[1], 1)
+		link.refuse(func(f *transport.Frame) bool { return bytes.HasSuffix(f.Payload, []byte("first")) })
+		if err := from.PostSend(&mcd.SendDesc{To: mcd.To(p.Addr()), Payload: []byte("first")}); err != nil {
+			t.Fatal(err)
+		}
+		if err := es[0].SetNodes(es[0].Nodes()); err != nil {
+			t.Fatal(err)
+		}
+		if err := from.TrySend(0, mcd.To(p.Addr()), []byte("second")); !errors.Is(err, transport.ErrBusy) {
+			t.Errorf("TrySend past a message that waits: %v, want ErrBusy", err)
+		}
+		link.refuse(nil)
+		expect(t, p, from.Addr(), "first")
+	})
 }
