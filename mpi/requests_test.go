@@ -205,3 +205,19 @@ func TestSend_LongThatWaited(t *testing.T) {
 		}
 	})
 }
+
+// WaitAny returns a persistent operation once for each Start.
+func TestWaitAny_Persistent(t *testing.T) {
+	bubble(t, 1, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		p := mpi.RecvInit(c, make([]byte, 1), 0, 0)
+		for k := range 2 {
+			must(t, p.Start())
+			must(t, mpi.Send(t.Context(), c, []byte{1}, 0, 0))
+			for _, want := range []int{0, -1} {
+				if got, _, err := mpi.WaitAny(t.Context(), &p.Request); got != want || err != nil {
+					t.Errorf("start %d: %d, want %d: %v", k, got, want, err)
+				}
+			}
+		}
+	})
+}
