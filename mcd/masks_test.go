@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/mcd/internal/wire"
+	"github.com/rawlane/rawlane/mcd/keyring"
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/linktest"
 )
 
 // Waits that are fulfilled while they spin make spinning worth its while again; those that are not
@@ -267,4 +269,27 @@ func TestUnmaskLoop_WaitsForThoseWhoPoll(t *testing.T) {
 			t.Errorf("masked and unmasked %v when it polls no more", m)
 		}
 	})
+}
+
+// Who waits for the poll lock to look after contacts leaves it alone when the endpoint ends: another
+// goroutine has it.
+func TestAdvanceContacts_LeavesTheLockToOthers(t *testing.T) {
+	x, _ := linktest.Pipe()
+	e, err := Open(Config{Spin: -1, Keys: &keyring.Ring{Keys: []keyring.Key{{1}}}}, x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !e.lockPoll() {
+		t.Fatal("no poll lock")
+	}
+	e.end(ErrClosed)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	if e.advanceContacts(timer, false) || !e.lock.Load() {
+		t.Errorf("it went on, or has given back the lock of another one (taken: %t)", e.lock.Load())
+	}
+	e.unlockPoll()
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
 }
