@@ -110,3 +110,17 @@ func TestBsend_GivesItsWindowBack(t *testing.T) {
 		}
 	})
 }
+
+// A world that could not be opened is closed before its layer is: what comes meanwhile is nobody's.
+func TestCloseLayer_ClosesTheWorldFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := openTwo(t, Config{})
+		w.mu.Lock()
+		err := w.closeLayer()
+		closed := w.closed
+		w.mu.Unlock()
+		if err = errors.Join(err, w.barriers.Close(), other.Close()); err != nil || !closed {
+			t.Errorf("closed: %v, %v", closed, err)
+		}
+	})
+}
