@@ -51,6 +51,25 @@ func TestRejoin_AsksSoon(t *testing.T) {
 	a.want(a.passes(1), "1 nack 0 gen=1")
 }
 
+// A barrier that is entered again in the new epoch is measured, also if something was asked for in the old
+// one: its answer cannot be a late one.
+func TestRejoin_IsMeasured(t *testing.T) {
+	a := newAlone(t, "star", 0, 2)
+	a.arrives(0)
+	a.want(a.passes(firstNack), "1 nack 0 gen=1")
+	a.Rejoin(a.now, 2, nil)
+	m := a.machine(0)
+	before := m.stepTime
+	anew := a.from(1, Notify, 1, 0)
+	anew.Identity.Epoch = 2
+	a.want(a.passes(firstNack/2), "")
+	a.hears(1, anew)
+	a.is(Idle, 1)
+	if m.stepTime == before {
+		t.Error("the time that it took is not known")
+	}
+}
+
 // Only an engine that has completed nothing can begin again in another epoch.
 func TestFresh(t *testing.T) {
 	for _, c := range []struct {
