@@ -153,8 +153,7 @@ func (o collective) barrier(number uint8) error {
 	return o.named(err)
 }
 
-// named names the processes that are down for a barrier. One that has left a communicator other
-// than the world's may have freed it, and is there.
+// named names the processes that are down for a barrier, or have freed its communicator alone.
 func (c *Comm) named(err error) error {
 	down, ok := errors.AsType[*barrier.NodeDownError](err)
 	if !ok {
@@ -165,7 +164,11 @@ func (c *Comm) named(err error) error {
 	var errs []error
 	for k, node := range down.Nodes {
 		if rank, known := c.w.ranks[node]; known {
-			if !c.w.closed && (down.Reasons[k] != barrier.Left || c == c.w.comm) {
+			if down.Reasons[k] == barrier.Left && c != c.w.comm && c.w.all[rank].err == nil {
+				errs = append(errs, fmt.Errorf("rank %d: %w: %w", c.rankOf(rank), ErrFreed, err))
+				continue
+			}
+			if !c.w.closed {
 				c.w.fail(node, err)
 			}
 			errs = append(errs, &ProcessError{Rank: int(rank), Err: err})
@@ -184,11 +187,15 @@ func (c *Comm) barrierGroup() (*barrier.Group, error) {
 		for k, rank := range c.members {
 			nodes[k] = c.w.all[rank].ID
 		}
-		c.group, c.groupErr = c.w.barriers.Group(barrier.GroupConfig{
+		group, err := c.w.barriers.Group(barrier.GroupConfig{
 			ID: c.context, Members: barrier.MaskOf(nodes...), PeerTimeout: c.w.cfg.PeerTimeout,
 		})
 		c.w.mu.Lock()
 		defer c.w.mu.Unlock()
+		if c.left && err == nil { // the communicator was freed meanwhile
+			err = errors.Join(ErrFreed, group.Close())
+		}
+		c.group, c.groupErr = group, err
 		if c.unrevoked, c.endBarriers = context.WithCancel(context.Background()); c.revoked.Load() {
 			c.endBarriers()
 		}

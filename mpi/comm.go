@@ -39,11 +39,14 @@ type Comm struct {
 	agreements agreements
 	windows    []*Comm // of its windows: revoked with it. World.mu guards them
 
-	once        sync.Once // makes the group, and what ends waits for its barriers
+	once      sync.Once // makes the group, and what ends waits for its barriers
+	groupErr  error
+	unrevoked context.Context // ends with Revoke
+
+	// World.mu guards these.
 	group       *barrier.Group
-	groupErr    error
-	unrevoked   context.Context    // ends with Revoke
-	endBarriers context.CancelFunc // World.mu guards it
+	endBarriers context.CancelFunc
+	left        bool // the group is closed, or will not be used
 }
 
 // Rank returns this process' number in the communicator.

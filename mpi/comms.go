@@ -54,16 +54,17 @@ func (w *World) add(c *Comm) {
 
 // Free ends the communicator, and gives back what it has taken: MPI_Comm_free. All its processes
 // call it, each once its requests are complete, and it returns when all have. Messages that nobody
-// has received are dropped; windows that were made of it stay. Errors: ErrActive and ErrFreed, and
-// then nothing was done; those of Barrier, and then it is freed here alone. One that was revoked is
-// freed without a wait; that of the world is not freed: World.Close ends it.
+// has received, or receives any more, are dropped; windows that were made of it stay. Errors:
+// ErrActive and ErrFreed, and then nothing was done; those of Barrier, and then it is freed here
+// alone. One that was revoked is freed without a wait; that of the world is not freed: World.Close
+// ends it.
 func (c *Comm) Free(ctx context.Context) error {
 	err := c.beginFree()
 	if err == nil {
 		if !c.revoked.Load() {
 			err = c.number(ctx, "free").barrier(0)
 		}
-		c.endFree()
+		c.endFree(err == nil && !c.revoked.Load())
 	}
 	if err != nil {
 		return fmt.Errorf("free: %w", err)
@@ -80,7 +81,7 @@ func (c *Comm) beginFree() error {
 		return errors.New("the world's communicator ends with it")
 	}
 	for r := w.active; r != nil; r = r.next {
-		if r.comm == c && !r.detached {
+		if r.comm == c && !r.detached && !r.withdrawn {
 			return ErrActive
 		}
 	}
@@ -90,21 +91,30 @@ func (c *Comm) beginFree() error {
 	return nil
 }
 
-// endFree forgets the communicator.
-func (c *Comm) endFree() {
+// endFree forgets the communicator. If not all have freed it others may still ask what was agreed:
+// then what answers them is kept.
+func (c *Comm) endFree(all bool) {
 	w := c.w
 	w.mu.Lock()
-	delete(w.comms, c.context)
+	if all || c.agreements.core == nil {
+		delete(w.comms, c.context)
+		for _, o := range c.agreements.waiting {
+			o.completion.Complete(ErrFreed)
+		}
+		c.agreements.waiting = nil
+	}
 	for _, context := range []uint32{c.context, c.context + 1} {
-		w.out = w.engine.Forget(context, w.out[:0])
+		w.out = w.engine.Revoke(context, w.out[:0]) // what others have sent may still come
 		if !w.closed {
 			w.act()
 		}
 	}
 	w.wakeProbes()
+	c.left = true
+	group := c.group
 	w.run()
-	if c.group != nil {
-		_ = c.group.Close() // it has no error
+	if group != nil {
+		_ = group.Close() // it has no error
 	}
 }
 
@@ -118,6 +128,9 @@ func (w *World) receiveComm(from matching.Rank, rec []byte) error {
 	}
 	if c := w.comms[e.record.Context]; c != nil {
 		return c.handle(from, &e.record)
+	}
+	if w.engine.Revoked(e.record.Context) {
+		return nil // it was freed here
 	}
 	if w.making == 0 || len(w.early) == maxEarly*len(w.all) {
 		return wire.ErrMalformed

@@ -113,7 +113,7 @@ func TestComm_FreeAlone(t *testing.T) {
 			} else {
 				time.Sleep(2 * time.Second)
 				_ = d.Barrier(t.Context()) // rank 1 has entered it
-				if err := d.Barrier(t.Context()); !errors.Is(err, ErrProcessFailed) {
+				if err := d.Barrier(t.Context()); !errors.Is(err, ErrFreed) {
 					t.Errorf("a barrier without rank 1: %v", err)
 				}
 			}

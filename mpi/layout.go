@@ -175,5 +175,10 @@ func (l *Layout[T]) memory(data []T) (memory []byte, whole bool, err error) {
 	if at, size, ok := l.core.Whole(1); ok {
 		return bytesOf(data)[at:][:size], true, nil
 	}
-	return make([]byte, l.core.Size()), false, nil
+	size := l.core.Size()
+	if size > max(maxRepeated, len(bytesOf(data))) {
+		return nil, false, fmt.Errorf("%w: %d bytes out of %d, some of them again and again (want up to %d)",
+			ErrLayout, size, len(bytesOf(data)), maxRepeated)
+	}
+	return make([]byte, size), false, nil
 }

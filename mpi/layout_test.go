@@ -105,6 +105,7 @@ func TestLayout_Refused(t *testing.T) {
 			before.Send(ctx, c, data, 0, 0),
 			mpi.Contiguous(-1, two).Send(ctx, c, data, 0, 0),
 			two.Unpack(data[:2], data),
+			mpi.Vector(1<<40, 1, 0, mpi.Single[int64]()).Send(ctx, c, data, 0, 0), // more bytes than there is memory
 		} {
 			if !errors.Is(err, mpi.ErrLayout) {
 				t.Errorf("%d: %v", k, err)

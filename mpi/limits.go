@@ -23,6 +23,8 @@ const (
 	// maxEarly is how many records of each process, in the mean, are kept for communicators that
 	// this process has not made yet: some for each that is being made at once.
 	maxEarly = 64
+	// maxRepeated bounds messages that have more bytes than the memory that they come from.
+	maxRepeated = 1 << 28
 	// headers is how many messages a process may send to another one that takes none.
 	headers = 1024
 	// eagerMemory bounds the bytes of messages that a process keeps of all others together, unless

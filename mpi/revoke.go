@@ -17,7 +17,7 @@ import (
 func (c *Comm) Revoke() {
 	w := c.w
 	w.mu.Lock()
-	if !w.closed && !c.freed.Load() {
+	if !w.closed && w.comms[c.context] == c {
 		c.revoke()
 	}
 	w.run()

@@ -39,9 +39,9 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	return n, nil
 }
 
-// newContext returns the context of a new communicator, which no other process gives to one: the
-// processes take turns in the numbers. It is 0 if there is none left. A number is not used again,
-// as messages in it may still be on their way.
+// newContext returns the context of a new communicator, which no other process gives to one: each
+// has numbers of its own. It is 0 if there is none left. A number is not used again, as messages in
+// it may still be on their way.
 func (w *World) newContext() uint32 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -49,10 +49,10 @@ func (w *World) newContext() uint32 {
 		return 0
 	}
 	w.contexts++
-	return 2 * (w.contexts*uint32(len(w.all)) + uint32(w.me.rank))
+	return 2 * (uint32(w.me.rank)*(w.maxContexts()+1) + w.contexts)
 }
 
-// maxContexts is how many communicators a process may number: those of all have 31 bits.
+// maxContexts is how many communicators a process may number: all together have 31 bits.
 func (w *World) maxContexts() uint32 { return 1<<31/uint32(len(w.all)) - 1 }
 
 // subset makes the communicator of one color.

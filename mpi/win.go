@@ -192,10 +192,19 @@ func (v *window) release() {
 		delete(w.windows, v.comm.context)
 	}
 	v.freed = true
+	w.leaving = append(w.leaving, v)
+	w.forgetWindows()
 	v.end(ErrFreed)
 	v.parent.windows = slices.DeleteFunc(v.parent.windows, func(d *Comm) bool { return d == v.comm })
 	w.mu.Unlock()
-	v.comm.endFree()
+	v.comm.endFree(true)
+}
+
+// forgetWindows forgets the windows that were freed and have sent all, and returns how many are
+// left. The caller holds mu.
+func (w *World) forgetWindows() int {
+	w.leaving = slices.DeleteFunc(w.leaving, func(v *window) bool { sent, _ := v.sent(); return sent })
+	return len(w.leaving)
 }
 
 // Free ends the window: MPI_Win_free. All processes call it, none in an epoch but that of a fence,

@@ -40,9 +40,6 @@ func (v *window) Fence(ctx context.Context) error {
 			err = v.comm.Barrier(ctx)
 		}
 		w.mu.Lock()
-		if gone := v.gone(v.members); err != nil && gone != nil {
-			err = gone
-		}
 		v.broken = err
 	}
 	if v.fenced = err == nil; !v.fenced {

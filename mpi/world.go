@@ -100,6 +100,7 @@ type World struct {
 	spare    spare
 	probes   []*probe
 	windows  map[uint32]*window // by context
+	leaving  []*window          // that were freed, and have something to send
 	contexts uint32             // how many this process has given to communicators
 	making   int                // communicators that are being made
 	early    []earlyRecord
@@ -233,7 +234,7 @@ func (w *World) Close() error {
 	}
 	w.mu.Unlock()
 	w.end()
-	err := errors.Join(w.barriers.Close(), w.layer.Close())
+	err := errors.Join(w.layer.Close(), w.barriers.Close()) // others hear first that the process goes
 	w.running.Wait()
 	return err
 }
@@ -245,7 +246,7 @@ func (w *World) sending() bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(w.all, func(p *process) bool { return p.busy })
+	return w.forgetWindows() > 0 || slices.ContainsFunc(w.all, func(p *process) bool { return p.busy })
 }
 
 // closeLayer ends a world that could not be opened. The caller holds mu, which records wait for.

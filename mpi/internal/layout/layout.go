@@ -126,7 +126,10 @@ func (l *Layout) add(of Layout, at, n, stride int) {
 		return
 	}
 	last := l.product(at, 1) + l.product(n-1, stride)
-	l.size += l.product(n, of.size)
+	if l.size += l.product(n, of.size); l.size > mostBytes || abs(at+of.lower) > mostBytes {
+		l.fail("%d bytes at %d", l.size, at+of.lower)
+		return
+	}
 	l.place(min(at, last)+of.lower, max(at, last)+of.lower+of.extent, of.placed)
 	if of.runs == nil {
 		return

@@ -233,6 +233,7 @@ func TestLayout_Errors(t *testing.T) {
 		Struct([]int{1}, []int{0}, 1, nil), Struct([]int{1}, nil, 1, []Layout{one}), Struct([]int{1}, []int{huge / 2}, 8, []Layout{one}),
 		Subarray([]int{4}, []int{5}, []int{0}, one), Subarray([]int{4}, []int{2}, []int{3}, one), Subarray([]int{4}, []int{2}, []int{-1}, one),
 		Subarray([]int{4}, []int{2}, nil, one), Subarray([]int{4}, nil, []int{2}, one), Subarray([]int{huge, huge}, []int{1, 1}, []int{0, 0}, one),
+		Indexed(slices.Repeat([]int{1}, 3), make([]int, 3), Vector(1<<46, 1, 0, one)),
 		one.Resized(0, huge, 2), one.Resized(huge, 0, 1), Contiguous(mostRuns, Indexed([]int{1, 1}, []int{0, 2}, one)),
 	} {
 		outer := Contiguous(2, l)

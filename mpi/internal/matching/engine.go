@@ -37,7 +37,7 @@ type Engine struct {
 	receives table[Receive] // that are offered
 	current  Message        // the one that is being handled
 	pool     []*Message
-	revoked  map[uint32]bool // contexts
+	revoked  map[uint32]uint64 // contexts, a bit each
 }
 
 // peer is what this process knows of another one.

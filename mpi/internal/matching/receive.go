@@ -120,7 +120,7 @@ func (e *Engine) handleMessage(p *peer, r *Record, data []byte, out []Output) ([
 		out = e.bind(m, to, out)
 		return e.grant(p, e.offerAll(out)), nil
 	}
-	if e.revoked[m.Context] {
+	if e.Revoked(m.Context) {
 		return e.grant(p, e.discard(m, out)), nil
 	}
 	m = e.keep(p, *m)

@@ -6,21 +6,9 @@ import "slices"
 // credit is given back. Its receives and sends the driver cancels.
 func (e *Engine) Revoke(context uint32, out []Output) []Output {
 	if e.revoked == nil {
-		e.revoked = map[uint32]bool{}
+		e.revoked = map[uint32]uint64{}
 	}
-	e.revoked[context] = true
-	return e.drop(context, out)
-}
-
-// Forget ends a context in which nobody sends any more: messages that no receive has taken are
-// dropped, and their credit is given back.
-func (e *Engine) Forget(context uint32, out []Output) []Output {
-	delete(e.revoked, context)
-	return e.drop(context, out)
-}
-
-// drop drops the messages of a context.
-func (e *Engine) drop(context uint32, out []Output) []Output {
+	e.revoked[context/64] |= 1 << (context % 64)
 	for _, m := range slices.Clone(e.kept) {
 		if m.Context == context {
 			e.unkeep(m)
@@ -30,6 +18,9 @@ func (e *Engine) drop(context uint32, out []Output) []Output {
 	}
 	return out
 }
+
+// Revoked reports whether a context was ended.
+func (e *Engine) Revoked(context uint32) bool { return e.revoked[context/64]>>(context%64)&1 == 1 }
 
 // Drop drops a message that was taken.
 func (e *Engine) Drop(m *Message, out []Output) []Output {
