@@ -3,8 +3,11 @@
 package udp
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,4 +28,24 @@ func TestReceive_OfAClosedSocket(t *testing.T) {
 		t.Fatal("it still holds the socket's lock")
 	}
 	l.socket.rxMu.Unlock()
+}
+
+// The memory of messages and of what the kernel says of them is each one's own.
+func TestInbox_MemoryIsApart(t *testing.T) {
+	in := new(inbox)
+	in.init()
+	type span struct{ from, to uintptr }
+	var all []span
+	for i := range in.msgs {
+		for _, b := range [][]byte{in.bufs[i], in.control[i]} {
+			from := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+			all = append(all, span{from, from + uintptr(len(b))})
+		}
+	}
+	slices.SortFunc(all, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	for i := 1; i < len(all); i++ {
+		if all[i].from < all[i-1].to {
+			t.Errorf("%d bytes are of two", all[i-1].to-all[i].from)
+		}
+	}
 }
