@@ -135,7 +135,7 @@ func (l *Link) keep(c *net.UnixConn, first bool, met func()) bool {
 	met()
 	_ = c.SetDeadline(time.Time{}) // fails if it is closed: then there is nothing to read
 	var b [1]byte
-	_, _ = c.Read(b[:]) // there is nothing to be said any more: whatever ends it ends the meeting
+	_, _ = c.Read(b[:])      // there is nothing to be said any more: whatever ends it ends the meeting
 	gone := !l.closed.Load() // before others see that it is, and close this link
 	l.lose(s)
 	if gone {
