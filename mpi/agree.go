@@ -136,11 +136,14 @@ func (c *Comm) consensus() *consensus.Member {
 func (c *Comm) agree(ctx context.Context, given consensus.Contribution) (consensus.Value, error) {
 	w, o := c.w, &outcome{}
 	w.mu.Lock()
-	if w.closed || c.freed.Load() {
-		err := ErrClosed
-		if !w.closed {
-			err = ErrFreed
-		}
+	var err error
+	switch {
+	case w.closed:
+		err = ErrClosed
+	case c.freed.Load():
+		err = ErrFreed
+	}
+	if err != nil {
 		w.mu.Unlock()
 		return consensus.Value{}, err
 	}

@@ -100,14 +100,7 @@ func (o collective) irecv(from int, buf []byte) *Request {
 func (o collective) wait(requests ...*Request) error {
 	var errs []error
 	for _, r := range requests {
-		_, err := r.Wait(o.ctx)
-		if !r.completion.Done() {
-			if r.receive.Owner == r {
-				_, err = r.cancel(err)
-			} else {
-				err = r.abandon(err)
-			}
-		}
+		_, err := r.finish(o.ctx)
 		if err != nil {
 			errs = append(errs, err)
 		}

@@ -98,11 +98,7 @@ func (l *Layout[T]) check(data []T) error {
 // Send sends the elements of data, as one message: MPI_Send. Errors: those of the function Send;
 // ErrLayout.
 func (l Layout[T]) Send(ctx context.Context, c *Comm, data []T, to, tag int) error {
-	r := l.Isend(c, data, to, tag)
-	_, err := r.Wait(ctx)
-	if !r.completion.Done() {
-		return r.abandon(err)
-	}
+	_, err := l.Isend(c, data, to, tag).finish(ctx)
 	return err
 }
 
@@ -134,12 +130,7 @@ func (l *Layout[T]) beginSend(c *Comm, r *Request, data []T, to, tag int) {
 // as it is; so does all of buf after an error, unless the elements are one piece of memory. Errors:
 // those of the function Recv; ErrLayout.
 func (l Layout[T]) Recv(ctx context.Context, c *Comm, buf []T, from, tag int) (Status, error) {
-	r := l.Irecv(c, buf, from, tag)
-	s, err := r.Wait(ctx)
-	if !r.completion.Done() {
-		return r.cancel(err)
-	}
-	return s, err
+	return l.Irecv(c, buf, from, tag).finish(ctx)
 }
 
 // Irecv begins a Recv. The message is in place when Wait or Test has said that it is.

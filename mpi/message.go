@@ -39,10 +39,7 @@ func Recv[T Element](ctx context.Context, c *Comm, buf []T, from, tag int) (Stat
 	r := w.request()
 	r.blocking = true
 	c.beginReceive(r, bytesOf(buf), from, tag)
-	s, err := r.Wait(ctx)
-	if !r.completion.Done() {
-		s, err = r.cancel(err)
-	}
+	s, err := r.finish(ctx)
 	if r.completion.Done() {
 		w.putRequest(r)
 	}
@@ -64,11 +61,7 @@ func Sendrecv[T, U Element](
 		_, _ = r.cancel(err) // buf is the caller's again
 		return Status{}, err
 	}
-	s, err := r.Wait(ctx)
-	if !r.completion.Done() {
-		return r.cancel(err)
-	}
-	return s, err
+	return r.finish(ctx)
 }
 
 // begin makes a request anew.
@@ -89,11 +82,10 @@ func (c *Comm) sendAndWait(ctx context.Context, data []byte, to, tag int, synchr
 	r := w.request()
 	r.blocking = true
 	c.beginSend(r, data, to, tag, synchronous)
-	_, err := r.Wait(ctx)
-	if !r.completion.Done() {
-		return r.abandon(err)
+	_, err := r.finish(ctx)
+	if !r.withdrawn { // else the receiver may still ask for it
+		w.putRequest(r)
 	}
-	w.putRequest(r)
 	return err
 }
 
@@ -263,6 +255,19 @@ func (r *Request) Cancel() {
 	w.out = w.engine.Cancel(&r.receive, w.out[:0])
 	w.act()
 	w.run()
+}
+
+// finish waits for a request that nobody else knows. If the wait ends by an error, so does the
+// request: its memory is the caller's.
+func (r *Request) finish(ctx context.Context) (Status, error) {
+	s, err := r.Wait(ctx)
+	switch {
+	case r.completion.Done():
+		return s, err
+	case r.receive.Owner == r:
+		return r.cancel(err)
+	}
+	return s, r.abandon(err)
 }
 
 // cancel ends a receive whose wait has ended by an error. A message that is on its way into it is

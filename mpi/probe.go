@@ -83,11 +83,7 @@ func MRecv[T Element](ctx context.Context, m *Message, buf []T) (Status, error) 
 	m.message = nil
 	w.act()
 	w.run()
-	s, err := r.Wait(ctx)
-	if !r.completion.Done() {
-		return r.cancel(err)
-	}
-	return s, err
+	return r.finish(ctx)
 }
 
 // pattern returns what a probe looks for.
