@@ -355,13 +355,14 @@ func TestStates(t *testing.T) {
 		{"another size", OtherSize, 2, 4},
 		{"a number out of range", OutOfRange, 3, 3},
 	} {
+		const sure, suspected = 500 * time.Millisecond, 2 * time.Second
 		hear := func(m *Discovery, at time.Duration) []Send {
 			return m.Handle(now.Add(at), uint16(c.node), mac(c.node, 0), 0, announce(station(c.node, 1), c.size, true), nil)
 		}
 		t.Run("Seeking, "+c.name+", once or in a burst: goes on", func(t *testing.T) {
 			m := start()
 			for range 10 {
-				if out := hear(m, sureAfter-1); len(out) != 0 || m.State() != Seeking {
+				if out := hear(m, sure-1); len(out) != 0 || m.State() != Seeking {
 					t.Fatalf("%v, %+v", m.State(), out)
 				}
 			}
@@ -374,20 +375,20 @@ func TestStates(t *testing.T) {
 		t.Run("Seeking, "+c.name+", now and then: goes on", func(t *testing.T) {
 			m := start()
 			for i := range 10 {
-				if out := hear(m, time.Duration(i)*suspectFor); len(out) != 0 || m.State() != Seeking {
+				if out := hear(m, time.Duration(i)*suspected); len(out) != 0 || m.State() != Seeking {
 					t.Fatalf("heard %d times: %v, %+v", i+1, m.State(), out)
 				}
 			}
-			hear(m, 10*suspectFor-1)
-			if hear(m, 11*suspectFor-2); m.State() != Failed || m.Fault().Kind != c.kind {
+			hear(m, 10*suspected-1)
+			if hear(m, 11*suspected-2); m.State() != Failed || m.Fault().Kind != c.kind {
 				t.Errorf("%v, %+v; want the end, as it goes on saying so", m.State(), m.Fault())
 			}
 		})
 		t.Run("Seeking, "+c.name+", again and again: fails, and lets the other know", func(t *testing.T) {
 			m := start()
 			hear(m, 0)
-			hear(m, sureAfter/2)
-			if out := hear(m, sureAfter); m.State() != Failed || m.Fault().Kind != c.kind || len(out) != 1 || int(m.Fault().B.Node) != c.node {
+			hear(m, sure/2)
+			if out := hear(m, sure); m.State() != Failed || m.Fault().Kind != c.kind || len(out) != 1 || int(m.Fault().B.Node) != c.node {
 				t.Errorf("%v, %+v, %+v", m.State(), m.Fault(), out)
 			}
 		})

@@ -150,10 +150,16 @@ func TestAcknowledgements(t *testing.T) {
 	p.want(0, "ack")
 	p.pass(time.Second)
 
-	a.c.lanes[0].window(Window, Window)
-	stream(maxUnrequested)
-	p.send(1)
-	p.want(0, "ack")
+	for _, c := range []struct {
+		window, frames int
+		want           string
+	}{{Window, 31, ""}, {Window, 32, "ack"}, {128, 32, "ack"}, {127, 31, "ack"}} {
+		a.c.lanes[0].window(c.window, Window)
+		stream(c.frames)
+		p.send(1)
+		p.want(0, c.want)
+		p.pass(time.Second)
+	}
 }
 
 // The receiver acknowledges a stream without requests, too.
