@@ -27,12 +27,6 @@ type Value struct {
 	Unacknowledged Set    // of these, those that somebody has not acknowledged
 }
 
-// Equal reports whether two values are the same.
-func (v *Value) Equal(u *Value) bool {
-	return v.Flags == u.Flags && v.Context == u.Context && v.Failed.Equal(u.Failed) &&
-		v.Unacknowledged.Equal(u.Unacknowledged)
-}
-
 // Message is what two processes tell each other. Fields that its kind does not name are zero.
 type Message struct {
 	Kind         Kind

@@ -47,7 +47,7 @@ func TestCoordinator_TakesOthersWord(t *testing.T) {
 		for k := 1; k < 4; k++ {
 			out = append(out, handle(t, m, k, state(7, c.downs[k]))...)
 		}
-		if len(out) == 0 || out[0].Message.Kind != Propose || !out[0].Message.Value.Failed.Equal(c.out) {
+		if len(out) == 0 || out[0].Message.Kind != Propose || !out[0].Message.Value.Failed.equal(c.out) {
 			t.Errorf("%s: %+v, want %v to be out", c.name, out, c.out)
 		}
 	}
@@ -106,7 +106,7 @@ func TestDown(t *testing.T) {
 	if out := handle(t, m, 1, state(1, nil)); len(out) > 0 {
 		t.Errorf("%+v", out)
 	}
-	if f := m.Failed(); !f.Equal(set(1)) {
+	if f := m.Failed(); !f.equal(set(1)) {
 		t.Errorf("%v", f)
 	}
 }
@@ -128,5 +128,94 @@ func TestExcluded(t *testing.T) {
 	}
 	if out := handle(t, m, 1, state(1, nil)); len(out) != 1 || out[0].Message.Kind != Decide || out[0].Message.Number != 4 {
 		t.Errorf("%+v, want the decision", out)
+	}
+}
+
+// A value is the AND of the flags of all that are not out, the first context by rank, and who of
+// those that are out somebody has not acknowledged. It is decided on once all have accepted it.
+func TestValue(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		give [3]Contribution // 3 is down
+		want Value
+	}{
+		{"all acknowledge", [3]Contribution{{Flags: 7, Acknowledged: set(3)}, {Flags: 6, Context: 9, Acknowledged: set(3)},
+			{Flags: 14, Context: 4, Acknowledged: set(3)}}, Value{Flags: 6, Context: 9, Failed: set(3)}},
+		{"the coordinator does not", [3]Contribution{{Flags: 7, Context: 5, Acknowledged: set(2)}, {Flags: 7, Acknowledged: set(3)},
+			{Flags: 7, Acknowledged: set(3)}}, Value{Flags: 7, Context: 5, Failed: set(3), Unacknowledged: set(3)}},
+		{"the last does not", [3]Contribution{{Flags: 1, Acknowledged: set(3)}, {Flags: 3, Acknowledged: set(3)},
+			{Flags: 1 << 63}}, Value{Failed: set(3), Unacknowledged: set(3)}},
+	} {
+		m := New(0, 4)
+		out := append(m.Begin(c.give[0], nil), m.Down(3, nil)...)
+		for k := 1; k < 3; k++ {
+			if len(out) > 0 {
+				t.Fatalf("%s: %+v, and %d was not heard", c.name, out, k)
+			}
+			out = handle(t, m, k, &Message{Kind: State, Number: 1, Contribution: c.give[k]})
+		}
+		if len(out) != 2 || out[0].To != 1 || out[1].To != 2 || out[0].Message.Kind != Propose || !out[0].Message.Value.equal(&c.want) {
+			t.Fatalf("%s: proposes %+v, want %+v", c.name, out, c.want)
+		}
+		accept := &Message{Kind: Accept, Number: 1}
+		if out := handle(t, m, 2, accept); len(out) > 0 {
+			t.Errorf("%s: one has accepted, and %+v", c.name, out)
+		}
+		if _, err := m.Handle(2, accept, nil); !errors.Is(err, ErrProtocol) {
+			t.Errorf("%s: accepted twice: %v", c.name, err)
+		}
+		out = handle(t, m, 1, accept)
+		if len(out) != 3 || out[0].Message.Kind != Decide || out[1].Message.Kind != Decide || out[2].Do != Decided || !out[2].Value.equal(&c.want) {
+			t.Errorf("%s: decides %+v", c.name, out)
+		}
+	}
+}
+
+// What was proposed last is proposed again, whatever was given, also if the last rank has proposed
+// it.
+func TestChoose(t *testing.T) {
+	for _, c := range []struct {
+		rounds [4]uint32 // of ranks 1 to 3; 0: nothing was proposed
+		want   uint64
+	}{
+		{[4]uint32{}, 1}, {[4]uint32{0, 2, 0, 0}, 102}, {[4]uint32{0, 0, 4, 0}, 104}, {[4]uint32{0, 2, 4, 3}, 104}, {[4]uint32{0, 4, 2, 0}, 104},
+	} {
+		m := New(0, 4)
+		out := m.Begin(Contribution{Flags: 1}, nil)
+		for k := 1; k < 4; k++ {
+			msg := state(3, nil)
+			if msg.Round = c.rounds[k]; msg.Round > 0 {
+				msg.Value.Flags = 100 + uint64(msg.Round)
+			}
+			out = handle(t, m, k, msg)
+		}
+		if len(out) != 3 || out[2].Message.Kind != Propose || out[2].Message.Value.Flags != c.want {
+			t.Errorf("rounds %v: %+v, want %d", c.rounds, out, c.want)
+		}
+	}
+}
+
+// A member that has accepted tells the next coordinator what, and of whom; the new one asks all for
+// theirs.
+func TestPresent(t *testing.T) {
+	m := New(2, 4)
+	if out := m.Begin(Contribution{Flags: 5}, nil); len(out) != 1 || out[0].To != 0 || out[0].Message.Kind != State || out[0].Message.Round != 0 {
+		t.Fatalf("%+v", out)
+	}
+	handle(t, m, 0, &Message{Kind: Propose, Number: 1, Value: Value{Flags: 4}})
+	out := m.Down(0, nil)
+	if len(out) != 1 || out[0].To != 1 {
+		t.Fatalf("%+v, want it for 1 alone", out)
+	}
+	if s := out[0].Message; s.Kind != State || s.Round != 1 || s.Value.Flags != 4 || !s.Contribution.Down.equal(set(0)) || s.Contribution.Flags != 5 {
+		t.Errorf("%+v", s)
+	}
+	out = m.Down(1, nil) // it is the coordinator itself now
+	if len(out) != 1 || out[0].To != 3 || out[0].Message.Kind != State || !out[0].Message.Contribution.Down.equal(set(0, 1)) {
+		t.Errorf("%+v", out)
+	}
+	out = handle(t, m, 3, state(1, nil))
+	if len(out) != 1 || out[0].To != 3 || out[0].Message.Kind != Propose || out[0].Message.Value.Flags != 4 {
+		t.Errorf("%+v, want what was proposed before", out)
 	}
 }

@@ -38,9 +38,6 @@ func (s Set) Minus(t Set) Set {
 	return u.trim()
 }
 
-// Equal reports whether two sets have the same ranks.
-func (s Set) Equal(t Set) bool { return bytes.Equal(s, t) }
-
 // Valid reports whether the set is one of ranks below size.
 func (s Set) Valid(size int) bool {
 	if len(s) == 0 {
