@@ -128,6 +128,26 @@ func TestSilence_ShortTimeout(t *testing.T) {
 	}
 }
 
+// A query that comes 100 ms after the last one, or a timeout if that is longer, is the first again.
+func TestSilence_Begins(t *testing.T) {
+	for _, c := range []struct{ timeout, after time.Duration }{
+		{time.Millisecond, 100 * time.Millisecond}, {100 * time.Millisecond, 100 * time.Millisecond},
+		{101 * time.Millisecond, 101 * time.Millisecond}, {time.Second, time.Second},
+	} {
+		for late, want := range map[time.Duration]int{c.after - 1: 3, c.after: 1} {
+			var s Silence
+			now := monotime.At(time.Minute)
+			s.Query(now, c.timeout)
+			s.Query(now.Add(1), c.timeout)
+			s.Excuse(c.timeout)
+			if s.Query(now.Add(1+late), c.timeout); s.Queries() != want || (s.silent+s.excused == 0) != (want == 1) {
+				t.Errorf("timeout %v, %v after the last query: %d queries, silent for %v and %v",
+					c.timeout, late, s.Queries(), s.silent, s.excused)
+			}
+		}
+	}
+}
+
 // Time in which this node stood still does not count: the answers may have come, and are not read yet.
 func TestSilence_ThisNodeStoodStill(t *testing.T) {
 	const step = peerTimeout / Queries
