@@ -98,14 +98,13 @@ func (m *Member) valid(msg *Message) bool {
 	return msg.Number > 0 && int64(msg.Round) <= int64(m.size)
 }
 
-// coordinator returns the lowest rank that is neither down nor out.
+// coordinator returns the lowest rank that is neither down nor out, or this one's.
 func (m *Member) coordinator() int {
-	for k := range m.size {
-		if k == m.rank || !m.down.Has(k) && !m.last.Failed.Has(k) {
-			return k
-		}
+	k := 0
+	for k < m.rank && (m.down.Has(k) || m.last.Failed.Has(k)) {
+		k++
 	}
-	return m.rank
+	return k
 }
 
 // present tells the coordinator what this process has. A coordinator in the place of another one

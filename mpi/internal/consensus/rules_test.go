@@ -171,6 +171,41 @@ func TestValue(t *testing.T) {
 	}
 }
 
+// Who is down to one that is out itself may live: it is waited for.
+func TestCoordinator_WaitsForWhomOthersOutFoundDown(t *testing.T) {
+	m := New(0, 4)
+	m.Begin(Contribution{Flags: 7}, nil)
+	out := append(handle(t, m, 1, state(7, set(2))), handle(t, m, 2, state(7, set(3)))...)
+	if len(out) > 0 {
+		t.Fatalf("%+v, and 3 was not heard", out)
+	}
+	out = handle(t, m, 3, state(6, nil))
+	if len(out) == 0 || out[0].Message.Kind != Propose || !out[0].Message.Value.Failed.equal(set(2)) || out[0].Message.Value.Flags != 6 {
+		t.Errorf("%+v, want 2 to be out", out)
+	}
+}
+
+// What comes of an agreement that is decided is answered by the decision, if it asks for one.
+func TestHandle_OfTheLastAgreement(t *testing.T) {
+	m := New(1, 3)
+	m.Begin(Contribution{Flags: 1}, nil)
+	handle(t, m, 0, &Message{Kind: Decide, Number: 1, Value: Value{Flags: 8}})
+	for _, running := range []bool{false, true} {
+		for kind, want := range map[Kind]int{State: 1, Propose: 1, Accept: 0, Decide: 0} {
+			out := handle(t, m, 2, &Message{Kind: kind, Number: 1, Value: Value{Flags: 9}})
+			if len(out) != want {
+				t.Errorf("running %t, kind %d: %+v", running, kind, out)
+			}
+			for _, o := range out {
+				if o.Do != Send || o.To != 2 || o.Message.Kind != Decide || o.Message.Number != 1 || o.Message.Value.Flags != 8 {
+					t.Errorf("running %t, kind %d: %+v", running, kind, o)
+				}
+			}
+		}
+		m.Begin(Contribution{Flags: 2}, nil)
+	}
+}
+
 // What was proposed last is proposed again, whatever was given, also if the last rank has proposed
 // it.
 func TestChoose(t *testing.T) {
