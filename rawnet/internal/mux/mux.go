@@ -262,6 +262,6 @@ func (m *Mux) Down(node uint16, cause error, out []Event) []Event {
 	for s := p.owing.PopFront(); s != nil; s = p.owing.PopFront() {
 		s.owes = 0
 	}
-	p.answers, p.last = nil, name{}
+	p.answers = nil
 	return out
 }

@@ -269,6 +269,9 @@ func TestDown(t *testing.T) {
 	if got := make([]byte, 10); s.Read(got) != 4 {
 		t.Error("what came before cannot be read")
 	}
+	if s.Node() != 5 || other.Node() != 6 || m.Streams(7) != 0 {
+		t.Errorf("nodes %d and %d, and %d streams with one that was never heard of", s.Node(), other.Node(), m.Streams(7))
+	}
 	if other.State() != mux.Opening || m.Streams(6) != 1 || len(m.Down(7, cause, nil)) > 0 {
 		t.Error("another peer's stream has ended")
 	}
