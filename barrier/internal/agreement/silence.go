@@ -32,8 +32,9 @@ func (s *Silence) Heard() { s.asks = 0 }
 // Queries returns how often the member was asked since it was heard.
 func (s *Silence) Queries() int { return s.asks }
 
-// Query notes a question. Of the time since the one before, no more counts than usually lies
-// between two: if more has passed, this node stood still, and the answers may not be read yet.
+// Query notes a question. Of the time since the one before, no more counts than twice what usually
+// lies between two: if more has passed, this node stood still, and the answers may not be read yet.
+// So more than half of Queries are asked before a timeout has counted.
 func (s *Silence) Query(now monotime.Time, timeout time.Duration) {
 	since := now.Sub(s.last)
 	if s.asks == 0 || since >= max(timeout, newSilence) {
@@ -47,7 +48,7 @@ func (s *Silence) Query(now monotime.Time, timeout time.Duration) {
 // Over returns why the member counts as gone; ok is false as long as it does not.
 func (s *Silence) Over(timeout time.Duration) (why Reason, ok bool) {
 	switch {
-	case s.asks <= Queries/2 || s.silent < timeout:
+	case s.asks == 0 || s.silent < timeout:
 		return 0, false
 	case s.excused > 0:
 		return Unreachable, true

@@ -1,6 +1,7 @@
 package agreement
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -193,4 +194,49 @@ func TestQuery_OfASilentMember(t *testing.T) {
 		}
 	}
 	t.Error("it is never silent for too long")
+}
+
+// Members that are silent for as long are found gone together: no report names one of them alone.
+func TestQuery_OfTwoSilentMembers(t *testing.T) {
+	a := newAlone(t, 0, 5)
+	a.Begin(a.now)
+	for range 10 * Queries {
+		a.hears(2, Report{})
+		a.hears(4, Report{})
+		out := a.passes(peerTimeout / Queries)
+		if strings.Contains(out, "[1]") || strings.Contains(out, "[3]") {
+			t.Fatalf("one of them alone is named: %q", out)
+		}
+		if a.Has(1) {
+			a.is(Querying, 1, 3)
+			return
+		}
+	}
+	t.Error("they are never silent for too long")
+}
+
+// A member that is silent again, after all were heard, is asked at once, and as often as the first
+// time.
+func TestBegin_Again(t *testing.T) {
+	a := newAlone(t, 0, 3)
+	for range 3 {
+		a.Begin(a.now)
+		a.hears(1, Report{})
+		var at []time.Duration
+		for begun, k := a.now, 0; k < 5; k++ {
+			next, ok := a.Deadline()
+			if !ok {
+				t.Fatal("nobody is asked")
+			}
+			a.now = next
+			a.Advance(a.now, nil)
+			at = append(at, a.now.Sub(begun)/time.Millisecond)
+		}
+		if want := []time.Duration{0, 3, 9, 21, 45}; !slices.Equal(at, want) {
+			t.Errorf("queries at %v ms, want %v", at, want)
+		}
+		a.hears(2, Report{})
+		a.is(Quiet)
+		a.now = a.now.Add(time.Millisecond)
+	}
 }
