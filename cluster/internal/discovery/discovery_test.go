@@ -163,7 +163,7 @@ func TestStates(t *testing.T) {
 		m, now := start(), now
 		for i := range 20 {
 			at, ok := m.Deadline()
-			want := min(FirstInterval<<i, LastInterval)
+			want := min(5*time.Millisecond<<i, 250*time.Millisecond)
 			if d := at.Sub(now); !ok || d < want || d > want*5/4 {
 				t.Fatalf("round %d: deadline in %v, %v; want %v and up to a quarter", i, d, ok, want)
 			}
@@ -174,6 +174,22 @@ func TestStates(t *testing.T) {
 				t.Fatal("silent at the deadline")
 			}
 			now = at
+		}
+	})
+	t.Run("Seeking, deadlines: in the end a quarter of a second apart, and up to a quarter of that more", func(t *testing.T) {
+		m, now := start(), now
+		least, most := time.Hour, time.Duration(0)
+		for i := range 2000 {
+			at, _ := m.Deadline()
+			if d := at.Sub(now); i > 10 {
+				least, most = min(least, d), max(most, d)
+			}
+			m.Advance(at, nil)
+			now = at
+		}
+		const ms = time.Millisecond
+		if least < 250*ms || least > 250*ms+ms/2 || most < 312*ms || most > 312*ms+ms/2 {
+			t.Errorf("%v to %v apart", least, most)
 		}
 	})
 	// soon checks that a node that has announced at now says one thing more, AnswerInterval later.
@@ -253,7 +269,7 @@ func TestStates(t *testing.T) {
 		m := settling(t)
 		m.Advance(now.Add(AnswerInterval), nil)
 		at, ok := m.Deadline()
-		if !ok || at != now.Add(SettleInterval) {
+		if !ok || at != now.Add(5*time.Millisecond) {
 			t.Fatalf("deadline in %v, %v", at.Sub(now), ok)
 		}
 		if m.Advance(at.Add(-1), nil); m.State() != Settling {
@@ -363,6 +379,12 @@ func TestStates(t *testing.T) {
 			m := start()
 			for range 10 {
 				if out := hear(m, sure-1); len(out) != 0 || m.State() != Seeking {
+					t.Fatalf("%v, %+v", m.State(), out)
+				}
+			}
+			m = start()
+			for _, at := range []time.Duration{0, sure - 1, sure - 1, sure - 1} {
+				if out := hear(m, at); len(out) != 0 || m.State() != Seeking {
 					t.Fatalf("%v, %+v", m.State(), out)
 				}
 			}

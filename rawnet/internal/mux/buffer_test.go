@@ -18,7 +18,7 @@ func TestBuffer_IsBounded(t *testing.T) {
 		m.Handle(5, (&Record{Kind: Accept, Stream: s.Number()}).Append(nil), nil)
 		var sent, read []byte
 		most, b := 0, make([]byte, c.read)
-		for len(sent) < 20*window {
+		for len(sent) < 5*window {
 			for n := 0; n < 10; n++ { // bursts, up to the limit
 				data := make([]byte, min(c.comes, int(s.limit-s.got)))
 				if len(data) == 0 {
