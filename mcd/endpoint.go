@@ -321,7 +321,6 @@ func (e *Endpoint) Close() error {
 		e.nics[i].queue.stop()
 		errs = append(errs, e.nics[i].link.Close())
 	}
-	e.wakePollWaiters(cap(e.pollUnlocked))
 	close(e.masked)
 	e.running.Wait()
 	return errors.Join(errs...)

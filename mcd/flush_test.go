@@ -55,13 +55,13 @@ func TestFlush_ByWhoeverMakesProgress(t *testing.T) {
 				t.Errorf("TrySendInPlace behind what may go: %d, %v", n, err)
 			}
 		}},
-		{"a link's goroutine that finds nothing", func(t *testing.T, e *Endpoint, _ *Port, _ *linktest.End, _ func() bool) {
+		{"a link's goroutine without one", func(t *testing.T, e *Endpoint, _ *Port, _ *linktest.End, _ func() bool) {
 			if !e.lockPoll() {
 				t.Fatal("no poll lock")
 			}
 			e.busyPoll()
 		}},
-		{"a link's goroutine that finds a frame", func(t *testing.T, e *Endpoint, _ *Port, other *linktest.End, _ func() bool) {
+		{"a link's goroutine with a frame", func(t *testing.T, e *Endpoint, _ *Port, other *linktest.End, _ func() bool) {
 			sendRaw(t, other, e.MAC(0), &wire.Header{Kind: wire.Unicast, From: 1, DstPort: 1}, nil)
 			if !e.lockPoll() {
 				t.Fatal("no poll lock")

@@ -79,12 +79,9 @@ func (e *Endpoint) reload() error {
 // checkKeyFile reads the key file if it has changed.
 func (e *Endpoint) checkKeyFile() {
 	a := e.auth
-	if a.file.path == "" {
-		return
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.file.changed() {
+	if a.file.changed() { // not without a file: there is none of no name
 		_ = e.reload() // it is counted
 	}
 }

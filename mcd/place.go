@@ -3,6 +3,7 @@ package mcd
 import (
 	"fmt"
 	"hash/fnv"
+	"math"
 	"math/bits"
 	"math/rand/v2"
 	"runtime"
@@ -38,7 +39,7 @@ func (p Place) String() string {
 // Here returns the place of a node in this process, with so many links.
 func Here(links ...transport.Link) Place {
 	cores, count := usableCores()
-	p := Place{Host: thisHost(), Cores: cores, Usable: uint16(min(count, runtime.GOMAXPROCS(0), 1<<16-1))}
+	p := Place{Host: thisHost(), Cores: cores, Usable: usable(count, runtime.GOMAXPROCS(0))}
 	for i, l := range links {
 		if path := transport.LocalPathOf(l); i == 0 || path < p.Path {
 			p.Path = path
@@ -46,6 +47,10 @@ func Here(links ...transport.Link) Place {
 	}
 	return p
 }
+
+// usable returns how many of so many cores a process uses at one time that runs goroutines on so
+// many.
+func usable(cores, procs int) uint16 { return uint16(min(cores, procs, math.MaxUint16)) }
 
 // Place returns where this node runs.
 func (e *Endpoint) Place() Place {
@@ -59,14 +64,19 @@ func (e *Endpoint) Place() Place {
 // thisHost is a hash of the kernel's boot, which containers share; where there is none, of this
 // process: then no two processes are known to share a host.
 var thisHost = sync.OnceValue(func() uint64 {
-	boot := bootID()
+	return hostOf(bootID())
+})
+
+// hostOf returns the host of a boot, or one that is no other's if the boot is not known: odd
+// numbers, as 0 is unknown.
+func hostOf(boot string) uint64 {
 	if boot == "" {
 		return rand.Uint64() | 1
 	}
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(boot)) // never fails
 	return sum.Sum64() | 1
-})
+}
 
 // allCores is the set of so many cores from 0 on.
 func allCores(count int) uint64 {

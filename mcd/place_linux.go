@@ -20,10 +20,17 @@ func usableCores() (set uint64, count int) {
 	if err := unix.SchedGetaffinity(os.Getpid(), &cpus); err != nil {
 		return allCores(runtime.NumCPU()), runtime.NumCPU()
 	}
-	for core := range len(cpus) * 64 {
+	return setOf(&cpus)
+}
+
+// setOf returns a kernel's set of cores as a Place's, and how many these are.
+func setOf(cpus *unix.CPUSet) (set uint64, count int) {
+	count = cpus.Count()
+	for core, left := 0, count; left > 0; core++ {
 		if cpus.IsSet(core) {
 			set |= 1 << (core % 64)
+			left--
 		}
 	}
-	return set, cpus.Count()
+	return set, count
 }

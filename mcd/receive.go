@@ -24,7 +24,7 @@ const ahead = 2
 // that the poller looks again at once. The caller holds the poll lock.
 func (e *Endpoint) receive(nic int, frames []transport.Frame, more bool) {
 	var to *Port // of the run messages[from:end]
-	from, end := 0, 0
+	var from, end int
 	for i := range frames {
 		if i+ahead < len(frames) {
 			prefetch.Read(frames[i+ahead].Payload)
