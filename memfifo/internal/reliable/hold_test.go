@@ -159,3 +159,22 @@ func TestHold_OutOfOrderFrame(t *testing.T) {
 		t.Errorf("%+v, %d buffers, done %t", s, len(b.pool.out), a.done())
 	}
 }
+
+// An end that has nothing to send asks for no credit, though it has none; one that has, does.
+func TestHold_NothingToSend(t *testing.T) {
+	p := newPair(t, 120).open()
+	a := p.ends[0]
+	h := p.between(0)
+	h.Kind, h.Credit, h.SACK = Ack, 0, SACK{1}
+	p.handle(0, h, nil)
+	if n := p.send(0); n > 0 {
+		t.Errorf("sends %q", p.describe(1))
+	}
+	if at, ok := a.c.Deadline(); ok {
+		t.Errorf("a deadline in %v", at.Sub(p.now))
+	}
+	a.write(p.now, Requests, 20)
+	if at, ok := a.c.Deadline(); !ok {
+		t.Errorf("a record waits for credit, and there is no deadline: %v", at)
+	}
+}
