@@ -106,19 +106,19 @@ func (c *Conn) NextBatch(now monotime.Time, frames *[MaxBatch][]byte) (n int) {
 func (c *Conn) next(h *Header) []byte {
 	switch {
 	case c.due[HelloAck]:
-		return c.controlFrame(h, HelloAck, 0, false)
+		return c.controlFrame(h, HelloAck)
 	case c.due[Hello]:
-		return c.controlFrame(h, Hello, 0, false)
+		return c.controlFrame(h, Hello)
 	case c.due[ByeAck]:
-		return c.controlFrame(h, ByeAck, 0, false)
+		return c.controlFrame(h, ByeAck)
 	case c.due[Bye] && c.byes > 0:
-		return c.controlFrame(h, Bye, 0, false)
+		return c.controlFrame(h, Bye)
 	case c.state != Open && !c.due[Bye]:
 		return nil
 	}
 	for l := range c.lanes {
 		if r := &c.lanes[l].receiver; r.ackNow && (r.count > 0 || r.echo != 0) { // data has no SACK, and names no probe
-			return c.controlFrame(h, Ack, Lane(l), false)
+			return c.ackFrame(h, Lane(l), false)
 		}
 	}
 	for i := range c.lanes {
@@ -129,23 +129,23 @@ func (c *Conn) next(h *Header) []byte {
 	}
 	for l := range c.lanes {
 		if r := &c.lanes[l].receiver; r.ackDue(c.ackPolicy) {
-			return c.controlFrame(h, Ack, Lane(l), false)
+			return c.ackFrame(h, Lane(l), false)
 		}
 	}
 	for l := range c.lanes {
 		if c.lanes[l].probe {
-			return c.controlFrame(h, Ack, Lane(l), true)
+			return c.ackFrame(h, Lane(l), true)
 		}
 	}
 	if c.due[Bye] {
-		return c.controlFrame(h, Bye, 0, false)
+		return c.controlFrame(h, Bye)
 	}
 	c.needsPump = false
 	return nil
 }
 
-// controlFrame makes a frame without records. An Ack that requests an acknowledgement is a probe.
-func (c *Conn) controlFrame(h *Header, kind Kind, lane Lane, ackNow bool) []byte {
+// controlFrame makes a frame of a handshake or a goodbye.
+func (c *Conn) controlFrame(h *Header, kind Kind) []byte {
 	*h = Header{Kind: kind, Src: c.local, Dst: c.remote}
 	switch kind {
 	case Hello:
@@ -157,15 +157,23 @@ func (c *Conn) controlFrame(h *Header, kind Kind, lane Lane, ackNow bool) []byte
 		}
 	case ByeAck:
 		h.Src, h.Dst = c.heard.Dst, c.heard.Src
-	case Ack:
-		h.Lane, h.AckLane, h.AckNow = lane, lane, ackNow
-		h.Sequence = c.lanes[lane].echo
-		if ackNow {
-			h.Sequence = c.lanes[lane].probeID
-		}
-		c.lanes[lane].fillAck(h)
-		c.lanes[lane].fillSACK(h)
 	}
+	return c.putControl(h)
+}
+
+// ackFrame makes an acknowledgement alone. A probe requests one, too.
+func (c *Conn) ackFrame(h *Header, l Lane, probe bool) []byte {
+	*h = Header{Kind: Ack, Lane: l, AckLane: l, AckNow: probe, Src: c.local, Dst: c.remote, Sequence: c.lanes[l].echo}
+	if probe {
+		h.Sequence = c.lanes[l].probeID
+	}
+	c.lanes[l].fillAck(h)
+	c.lanes[l].fillSACK(h)
+	return c.putControl(h)
+}
+
+// putControl writes a header to the memory of control frames.
+func (c *Conn) putControl(h *Header) []byte {
 	return c.control[:c.cfg.Headroom+h.put(c.control[c.cfg.Headroom:])]
 }
 
