@@ -17,8 +17,11 @@ import (
 // roaming is a link whose stations may move: it keeps what it was told to be authentic.
 type roaming struct {
 	transport.Link
-	mu     sync.Mutex
-	proofs []string
+	mu       sync.Mutex
+	proofs   []string
+	contacts uint64 // contact frames that were sent
+	answers  uint64 // those that answer a frame
+	astray   uint64 // those that go elsewhere than that frame came from
 }
 
 func (l *roaming) Unwrap() transport.Link { return l.Link }
@@ -43,7 +46,26 @@ func (l *roaming) Authentic(f *transport.Frame) {
 	l.proofs = append(l.proofs, what)
 }
 
-func (l *roaming) Answer(_ *transport.Frame, frames []transport.Frame) (int, error) {
+func (l *roaming) Send(frames []transport.Frame) (int, error) {
+	l.mu.Lock()
+	for i := range frames {
+		if wire.Kind(frames[i].Payload[0]&0x0f) == wire.Contact {
+			l.contacts++
+		}
+	}
+	l.mu.Unlock()
+	return l.Link.Send(frames)
+}
+
+func (l *roaming) Answer(to *transport.Frame, frames []transport.Frame) (int, error) {
+	l.mu.Lock()
+	for i := range frames {
+		l.answers++
+		if frames[i].Dst != to.Src {
+			l.astray++
+		}
+	}
+	l.mu.Unlock()
 	return l.Send(frames)
 }
 
@@ -122,5 +144,12 @@ func TestKeys_WhatMovesAStation(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		proofs("response", "two")
+		counted := ports[0].Endpoint().Counters().TxContacts
+		there.mu.Lock()
+		defer there.mu.Unlock()
+		if there.answers == 0 || there.astray > 0 || counted != there.contacts {
+			t.Errorf("%d contact frames, of which %d answer a frame, %d of these astray; %d are counted",
+				there.contacts, there.answers, there.astray, counted)
+		}
 	})
 }

@@ -67,16 +67,17 @@ func (r *oneBad) Route(dst transport.MAC) transport.OptionalTag {
 }
 
 // An endpoint asks all nodes once, when it is opened. A neighbour is asked before the first message
-// to it, and then again; a route to another one that no frame can carry does not keep it from that.
+// or probe to it, and then again; a route to another one that no frame can carry does not keep it from that.
 // What is counted is what was sent.
 func TestKeys_WhoIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, _ := linktest.Pipe()
 		var log contactLog
 		link, routes := &script{Link: x, send: log.send}, &oneBad{}
-		bad, good := transport.MAC{2, 1, 0, 0, 0, 1}, transport.MAC{2, 1, 0, 0, 0, 2}
+		bad, good, probed := transport.MAC{2, 1, 0, 0, 0, 1}, transport.MAC{2, 1, 0, 0, 0, 2}, transport.MAC{2, 1, 0, 0, 0, 3}
 		e, err := Open(Config{Spin: -1, Keys: keyring.New(), Router: routes, Nodes: []Node{
 			{ID: 1, MACs: []transport.MAC{bad}}, {ID: 2, MACs: []transport.MAC{good}},
+			{ID: 3, MACs: []transport.MAC{probed}},
 		}}, link)
 		if err != nil {
 			t.Fatal(err)
@@ -92,10 +93,15 @@ func TestKeys_WhoIsAsked(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		if _, err := e.TryProbe(Path{Node: 3}, ProbeOptions{}); err != nil {
+			t.Fatal(err)
+		}
 		time.Sleep(40 * time.Millisecond) // at once, and after 5, 15 and 35 ms
 		synctest.Wait()
-		if n := log.count(good); n != 4 {
-			t.Errorf("a neighbour was asked %d times, want 4", n)
+		for what, mac := range map[string]transport.MAC{"message": good, "probe": probed} {
+			if n := log.count(mac); n != 4 {
+				t.Errorf("a neighbour that a %s goes to was asked %d times, want 4", what, n)
+			}
 		}
 		if n := log.count(bad); n != 0 {
 			t.Errorf("%d contact frames by a route that no frame can take", n)

@@ -130,7 +130,7 @@ func (e *Endpoint) awaitArrival(ctx context.Context, p Path) error {
 		_, err := e.Ping(try, p, ProbeOptions{})
 		cancel()
 		var silent *NoAnswerError
-		if errors.As(err, &silent) && ctx.Err() != nil {
+		if errors.As(err, &silent) { // for as long as ctx, not as this probe
 			silent.Silent, silent.cause = clock.Now().Sub(start), ctx.Err()
 		}
 		if ctx.Err() != nil || !errors.Is(err, ErrNoAnswer) {

@@ -224,8 +224,10 @@ func TestPath_BadLink(t *testing.T) {
 			t.Errorf("Path by link %d: %v, %v", nic, p, err)
 		}
 	}
-	if _, err := e.Path(5, 0); !errors.Is(err, ErrUnknownNode) {
-		t.Errorf("Path to node 5: %v", err)
+	for _, node := range []NodeID{0, 2, 3, MaxNodeID} { // the table has node 1 alone
+		if _, err := e.Path(node, 0); !errors.Is(err, ErrUnknownNode) {
+			t.Errorf("Path to node %d: %v", node, err)
+		}
 	}
 }
 

@@ -236,3 +236,24 @@ func TestBuffers_AreNotKept(t *testing.T) {
 		room()
 	})
 }
+
+// No retry comes after Close.
+func TestClose_EndsTheRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, p, _, _, _ := openFull(t)
+		if err := p.PostSend(descTo(1, "waits")); err != nil {
+			t.Fatal(err)
+		}
+		q := &e.nics[0].queue
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if !q.armed {
+			t.Error("the queue has tried again, and its endpoint is closed")
+		}
+	})
+}

@@ -260,3 +260,16 @@ func TestKeys_ChallengesOfAReceiverAreRepeated(t *testing.T) {
 		}
 	})
 }
+
+// Probes of any length have their replies, with encrypted payloads, too.
+func TestKeys_ProbesOfAnyLength(t *testing.T) {
+	es := open(t, 2, 1, keyed(ring(1, true)))
+	for size := mcd.MinProbe; size <= es[0].MaxPayload(); size++ {
+		if _, err := es[0].Ping(limit(t), mcd.Path{Node: 1}, mcd.ProbeOptions{Size: size}); err != nil {
+			t.Fatalf("%d bytes: %v", size, err)
+		}
+	}
+	if c := es[0].Counters(); c.DropTag != 0 {
+		t.Errorf("%d replies were taken for forged ones", c.DropTag)
+	}
+}

@@ -3,6 +3,7 @@ package mcd_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
@@ -83,5 +84,23 @@ func TestOpen_Trains(t *testing.T) {
 					e.MaxPayload(), e.TrainPayload(), e.TrainFrames(), c.long, c.payload, c.frames)
 			}
 		})
+	}
+}
+
+// What a program gets that sets nothing, as the documentation has it.
+func TestDefaults(t *testing.T) {
+	if mcd.DefaultBacklog != 64 || mcd.DefaultSpin != 100*time.Microsecond || mcd.Ports != 256 || mcd.MaxNodeID != 65534 {
+		t.Errorf("a backlog of %d, %v of spinning, %d ports, nodes to %d",
+			mcd.DefaultBacklog, mcd.DefaultSpin, mcd.Ports, mcd.MaxNodeID)
+	}
+	es := open(t, 2, 1)
+	from, p, last := port(t, es[0], 1), port(t, es[1], 1), port(t, es[1], 255)
+	for range 66 {
+		send(t, from, p.Addr(), nil)
+	}
+	send(t, from, last.Addr(), []byte("to the last port"))
+	expect(t, last, from.Addr(), "to the last port")
+	if c := p.Counters(); c.RxMessages != 64 || c.DropNoBuffer != 2 {
+		t.Errorf("of 66 messages %d are kept, and %d dropped; want 64, 2", c.RxMessages, c.DropNoBuffer)
 	}
 }

@@ -172,3 +172,48 @@ func TestReceive_MoreBeforeAProbe(t *testing.T) {
 		t.Errorf("more is %v, want a message with more to follow, and a last call", more)
 	}
 }
+
+// A wait that sleeps is taken into account by how long it slept.
+func TestAwait_SleepIsNoted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _, _, _ := openScripts(t, 1, func(c *Config) { c.Spin = 100 * time.Microsecond })
+		defer e.Close()
+		e.spinning.avoids.Store(true)
+		e.spinning.lost.Store(int64(time.Millisecond))
+		var c Completion
+		time.AfterFunc(150*time.Microsecond, func() { c.Complete(nil) })
+		if err := e.Await(t.Context(), &c); err != nil {
+			t.Fatal(err)
+		}
+		if lost := time.Duration(e.spinning.lost.Load()); lost != 850*time.Microsecond {
+			t.Errorf("a sleep of 150 us leaves %v of 1 ms to make up for, want 850 us", lost)
+		}
+	})
+}
+
+// What others have of the core while a goroutine spins is not its own time.
+func TestSpin_WhatOthersHaveIsNotItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _, links, _ := openScripts(t, 1, func(c *Config) { c.Spin = time.Millisecond })
+		defer e.Close()
+		e.spinning.crowd.Store(crowdMax)
+		e.spinning.yield = func() { time.Sleep(10 * time.Microsecond) }
+		var c Completion
+		polls := 0
+		links[0].poll = func() {
+			if polls++; polls == 3 {
+				c.Complete(nil)
+			}
+		}
+		e.spinners.Add(1)
+		if !e.spin(t.Context(), &c, time.Millisecond) {
+			t.Fatal("not done")
+		}
+		if s, want := e.spinning.share.Load(), int64(wholeShare-wholeShare/8); s != want {
+			t.Errorf("its share is %d after a wait of which others had all, want %d", s, want)
+		}
+		if a := e.spinning.average.Load(); a != 0 {
+			t.Errorf("that wait has cost %d ns of its own, on average", a)
+		}
+	})
+}
