@@ -136,8 +136,8 @@ func TestAcknowledgements(t *testing.T) {
 	if n := p.send(1); n > 0 {
 		t.Errorf("%d frames before ackDelay", n)
 	}
-	if at, ok := b.c.Deadline(); !ok || at.Sub(p.now) != ackDelay {
-		t.Errorf("a deadline in %v, %t, want %v", at.Sub(p.now), ok, ackDelay)
+	if at, ok := b.c.Deadline(); !ok || at.Sub(p.now) != 500*time.Microsecond {
+		t.Errorf("a deadline in %v, %t, want half a millisecond", at.Sub(p.now), ok)
 	}
 	b.write(p.now, Requests, 20)
 	p.send(1)
@@ -153,7 +153,7 @@ func TestAcknowledgements(t *testing.T) {
 	for _, c := range []struct {
 		window, frames int
 		want           string
-	}{{Window, 31, ""}, {Window, 32, "ack"}, {128, 32, "ack"}, {127, 31, "ack"}} {
+	}{{Window, 31, ""}, {Window, 32, "ack"}, {128, 32, "ack"}, {127, 31, "ack"}, {127, 30, ""}, {64, 15, ""}, {64, 16, "ack"}} {
 		a.c.lanes[0].window(c.window, Window)
 		stream(c.frames)
 		p.send(1)
@@ -167,7 +167,7 @@ func TestAcknowledgements_Unasked(t *testing.T) {
 	p := newPair(t, 120).open()
 	h := p.between(1)
 	h.Sequence = p.ends[1].c.lanes[0].receiver.nxt
-	for i := range ackEvery {
+	for i := range 64 { // ackEvery
 		if n := p.send(1); n > 0 {
 			t.Fatalf("%d frames after %d", n, i)
 		}
@@ -306,6 +306,8 @@ func TestTrains_ABatchIsOne(t *testing.T) {
 		{9, 20, 0, []int{9, 9}, 2},
 		{9, 20, 18, []int{9, 9}, 2},
 		{24, 45, 0, []int{24, 21}, 0},
+		{24, 40, 0, []int{24, 16}, 0}, // 16 are a train, and 15 are none
+		{24, 39, 0, []int{24}, 15},
 		{24, 30, 0, []int{24}, 6},
 		{24, 30, 30, []int{24, 6}, 0},
 		{100, 80, 0, []int{MaxBatch, 16}, 0},

@@ -160,7 +160,7 @@ var rows = map[string]func(t *testing.T){
 		a.Close()
 		rto := baseRTO(&a.rtt)
 		p.send(0)
-		for i := range maxByes {
+		for i := range 5 { // maxByes
 			p.want(1, "bye")
 			p.is(0, Closing)
 			p.inTransit[1] = nil
