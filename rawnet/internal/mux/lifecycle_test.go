@@ -2,6 +2,7 @@ package mux_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -332,6 +333,23 @@ func TestWindow_Default(t *testing.T) {
 		var r mux.Record
 		if err := r.Parse(s.AppendOpen(nil, "y")); err != nil || r.Limit != want || string(r.Body) != "y" {
 			t.Errorf("window %d: dialed with %+v, %v", set, r, err)
+		}
+	}
+}
+
+// A Close tells those that read that no more comes, and those that write that nobody reads; a Fin
+// tells the former alone.
+func TestStream_EndIsTold(t *testing.T) {
+	for kind, want := range map[mux.Kind][]mux.EventKind{mux.Fin: {mux.Readable}, mux.Close: {mux.Readable, mux.Writable}} {
+		m, s := accepted(t, mux.MinWindow)
+		var got []mux.EventKind
+		for _, e := range m.Handle(5, rec(mux.Record{Kind: kind, Dialer: true, Stream: 1}), nil) {
+			if got = append(got, e.Kind); e.Stream != s {
+				t.Errorf("%v: of %+v", kind, e.Stream)
+			}
+		}
+		if !slices.Equal(got, want) || s.Broken() != (kind == mux.Close) {
+			t.Errorf("%v: %v, want %v", kind, got, want)
 		}
 	}
 }
