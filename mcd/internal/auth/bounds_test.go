@@ -215,6 +215,9 @@ func TestBounds_AreTheDocumentedOnes(t *testing.T) {
 	if budgetRate != 2000 || derivationBurst != 1000 || askBurst != 2000 || silence != time.Second || uint64(LastCounter) != 1<<63 {
 		t.Error("the budgets are others")
 	}
+	if n := len(window{}.blocks) * 64; n != 8192 {
+		t.Errorf("a window has %d bits, want 8192: there is one for each sender", n)
+	}
 }
 
 // Who is known is not asked again, until it has to prove itself.
@@ -299,5 +302,55 @@ func TestAwait_ListsASenderOnce(t *testing.T) {
 	}
 	if len(b.delivered) != 101 || len(b.v.awaited) > 1 {
 		t.Errorf("%d messages of 101; one sender is listed %d times", len(b.delivered), len(b.v.awaited))
+	}
+}
+
+// Clocks are taken to drift apart by 1 in 1,024, and not by more: what was sent later than that is not
+// refused.
+func TestHistory_DriftIsBounded(t *testing.T) {
+	const age, drift = 1 << 30, 1 << 20 // ns
+	for _, c := range []struct {
+		checkpoint time.Duration // before now
+		floor      uint64
+	}{{age - drift + 1, 9}, {age - drift, 9}, {age - drift - 1, 7}} {
+		var h History
+		h.Add(start.Add(-c.checkpoint), 7)
+		if got := h.Floor(start, age, 9); got != c.floor {
+			t.Errorf("a checkpoint %v ago, and a time 2^30 ns ago: floor %d, want %d", c.checkpoint, got, c.floor)
+		}
+	}
+}
+
+// What was kept of a sender that is forgotten has expired, and is counted.
+func TestForgotten_WhatWasKeptIsCounted(t *testing.T) {
+	a, b := newNode(t, "a", 1, false, secret(1)), newNode(t, "b", 2, false, secret(1))
+	w := newNetwork(a, b)
+	w.deliver(a.send(b.mac, "one"))
+	b.v.bounds.senders = 2 // itself and a
+	b.v.senders[a.sealer.incarnation].state = suspended
+	w.nodes = []*node{b} // a is cut off
+	w.deliver(a.send(b.mac, "kept"), a.send(b.mac, "kept"))
+	b.v.prove(w.now, 77, transport.MAC{2, 1, 0, 0, 0, 7}, 0, nil)
+	if n := b.v.Expired(); n != 2 || b.v.senders[a.sealer.incarnation] != nil || b.v.heldBytes != 0 {
+		t.Errorf("%d of 2 frames have expired; %d bytes are kept", n, b.v.heldBytes)
+	}
+	if n := b.v.Expired(); n != 0 {
+		t.Errorf("%d have expired a second time", n)
+	}
+}
+
+// Where a network has a loop, a node's own frames come back to it: it knows itself, also when all
+// others are forgotten, and asks nobody.
+func TestVerifier_KnowsItself(t *testing.T) {
+	for _, forgotten := range []bool{false, true} {
+		b := newNode(t, "b", 2, false, secret(1))
+		now := newNetwork().now
+		if forgotten {
+			b.setKeys(now, secret(2))
+			b.setKeys(now, secret(1))
+		}
+		if n := len(b.receive(now, b.send(transport.Broadcast, "round and back"))); n != 0 || len(b.v.asks) != 0 {
+			t.Errorf("forgotten %v: %d frames, and %d challenges are open, to itself", forgotten, n, len(b.v.asks))
+		}
 	}
 }
