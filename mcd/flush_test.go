@@ -252,6 +252,9 @@ func TestClose_EndsTheRetries(t *testing.T) {
 		synctest.Wait()
 		q.mu.Lock()
 		defer q.mu.Unlock()
+		if len(q.lanes) != 0 {
+			t.Errorf("%d lanes are left, and nothing waits", len(q.lanes))
+		}
 		if !q.armed {
 			t.Error("the queue has tried again, and its endpoint is closed")
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,6 +51,7 @@ func (d *diary) expect(t *testing.T, what string, unit time.Duration, want ...ti
 type deadLink struct {
 	transport.Link
 	waits  diary
+	polls  atomic.Int32
 	closed chan struct{}
 }
 
@@ -63,9 +65,14 @@ func (l *deadLink) Wait(context.Context) error {
 	return transport.ErrInterfaceDown
 }
 
+func (l *deadLink) Poll(frames []transport.Frame) (int, error) {
+	l.polls.Add(1)
+	return l.Link.Poll(frames)
+}
+
 func (l *deadLink) Close() error { close(l.closed); return l.Link.Close() }
 
-// A link that fails to wait is asked again every 10 ms.
+// A link that fails to wait is asked again every 10 ms, and is not polled for that.
 func TestIntervals_LinkThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, y := twoLinks(t)
@@ -79,8 +86,8 @@ func TestIntervals_LinkThatFails(t *testing.T) {
 		defer e.Close()
 		time.Sleep(45 * time.Millisecond)
 		l.waits.expect(t, "Wait", time.Millisecond, 0, 10, 20, 30, 40)
-		if err := e.LinkErr(0); !errors.Is(err, transport.ErrInterfaceDown) {
-			t.Errorf("LinkErr: %v", err)
+		if err := e.LinkErr(0); !errors.Is(err, transport.ErrInterfaceDown) || l.polls.Load() != 0 {
+			t.Errorf("LinkErr: %v; %d polls", err, l.polls.Load())
 		}
 	})
 }

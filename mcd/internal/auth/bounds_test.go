@@ -352,5 +352,9 @@ func TestVerifier_KnowsItself(t *testing.T) {
 		if n := len(b.receive(now, b.send(transport.Broadcast, "round and back"))); n != 0 || len(b.v.asks) != 0 {
 			t.Errorf("forgotten %v: %d frames, and %d challenges are open, to itself", forgotten, n, len(b.v.asks))
 		}
+		challenge := n0(b.seal(now, b.v.Ask(now, transport.Broadcast, nil)))
+		if n := len(b.receive(now, challenge)); n != 0 || b.verdicts[Replayed] != 1 {
+			t.Errorf("forgotten %v: %d answers to its own challenge, verdicts %v", forgotten, n, b.verdicts)
+		}
 	}
 }
