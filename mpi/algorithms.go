@@ -5,10 +5,11 @@ import (
 	"slices"
 )
 
-// Algorithm says from how many bytes on a collective operation has an algorithm. All processes
-// choose by what they all know: an algorithm is one that all have.
+// Algorithm says from how many processes and bytes on a collective operation has an algorithm. All
+// processes choose by what they all know: an algorithm is one that all have.
 type Algorithm struct {
 	Operation string // such as allreduce
+	Processes int    // of the communicator
 	From      int    // bytes that a process has
 	Name      string
 	Source    string
@@ -22,16 +23,21 @@ const (
 	rabenseifner = "halving and doubling"
 	bruck        = "dissemination"
 	ring         = "ring"
+	binomial     = "binomial tree"
+	byMulticast  = "multicast"
 )
 
-// algorithms are in ascending order of From for each operation. The lengths are calculated: from
-// there on the bytes of a step take longer than its round trip. "rawlane bench mpi allreduce
-// --algorithm" measures them.
+// algorithms are in the order in which they are looked for: the last one that is for an operation
+// counts. The lengths are calculated: from there on the bytes of a step take longer than its round
+// trip. "rawlane bench mpi allreduce --algorithm" measures them.
 var algorithms = []Algorithm{
-	{"allreduce", 0, doubling, thakur + ", §4.5"},
-	{"allreduce", 32 << 10, rabenseifner, thakur + ", §4.5"},
-	{"allgather", 0, bruck, thakur + ", §4.1"},
-	{"allgather", 4 << 10, ring, thakur + ", §4.1"},
+	{"allreduce", 0, 0, doubling, thakur + ", §4.5"},
+	{"allreduce", 0, 32 << 10, rabenseifner, thakur + ", §4.5"},
+	{"allgather", 0, 0, bruck, thakur + ", §4.1"},
+	{"allgather", 0, 4 << 10, ring, thakur + ", §4.1"},
+	{"bcast", 0, 0, binomial, thakur + ", §4.3"},
+	{"bcast", 4, 0, byMulticast, "Hoefler, Siebert, Rehm, IPDPS 2007"},
+	{"bcast", 0, maxMulticast + 1, binomial, thakur + ", §4.3"},
 }
 
 // Algorithms returns the table by which collective operations choose, where there is a choice.
@@ -53,7 +59,7 @@ func checkAlgorithms(table []Algorithm) error {
 // algorithm returns the one for an operation of a length: the last in the table that is for it.
 func (o collective) algorithm(operation string, bytes int) (name string) {
 	for _, a := range o.w.cfg.Algorithms {
-		if a.Operation == operation && bytes >= a.From {
+		if a.Operation == operation && o.Size() >= a.Processes && bytes >= a.From {
 			name = a.Name
 		}
 	}

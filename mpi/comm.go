@@ -44,6 +44,7 @@ type Comm struct {
 	unrevoked context.Context // ends with Revoke
 
 	// World.mu guards these.
+	multicasts  *multicasts // or nil
 	group       *barrier.Group
 	endBarriers context.CancelFunc
 	left        bool // the group is closed, or will not be used

@@ -81,7 +81,7 @@ func (c *Comm) beginFree() error {
 		return errors.New("the world's communicator ends with it")
 	}
 	for r := w.active; r != nil; r = r.next {
-		if r.comm == c && !r.detached && !r.withdrawn {
+		if r.comm == c && !r.detached && !r.withdrawn && !r.internal {
 			return ErrActive
 		}
 	}
@@ -109,10 +109,18 @@ func (c *Comm) endFree(all bool) {
 			w.act()
 		}
 	}
+	for r := w.active; r != nil; {
+		next := r.next
+		if r.comm == c && r.internal {
+			r.revoke()
+		}
+		r = next
+	}
 	w.wakeProbes()
 	c.left = true
 	group := c.group
 	w.run()
+	c.leaveMulticasts()
 	if group != nil {
 		_ = group.Close() // it has no error
 	}

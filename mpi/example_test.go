@@ -91,13 +91,16 @@ func ExampleAllreduce() {
 
 func ExampleAlgorithms() {
 	for _, a := range mpi.Algorithms() {
-		fmt.Printf("%-9s from %5d bytes on: %s\n", a.Operation, a.From, a.Name)
+		fmt.Printf("%-9s from %d processes, %5d bytes on: %s\n", a.Operation, a.Processes, a.From, a.Name)
 	}
 	// Output:
-	// allreduce from     0 bytes on: recursive doubling
-	// allreduce from 32768 bytes on: halving and doubling
-	// allgather from     0 bytes on: dissemination
-	// allgather from  4096 bytes on: ring
+	// allreduce from 0 processes,     0 bytes on: recursive doubling
+	// allreduce from 0 processes, 32768 bytes on: halving and doubling
+	// allgather from 0 processes,     0 bytes on: dissemination
+	// allgather from 0 processes,  4096 bytes on: ring
+	// bcast     from 0 processes,     0 bytes on: binomial tree
+	// bcast     from 4 processes,     0 bytes on: multicast
+	// bcast     from 0 processes,  1025 bytes on: binomial tree
 }
 
 // The ranks of each half of a world have a communicator of their own.

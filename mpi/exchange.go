@@ -2,12 +2,18 @@ package mpi
 
 import "context"
 
-// Bcast gives root's buf to all: MPI_Bcast. Source: binomial tree.
+// Bcast gives root's buf to all: MPI_Bcast. A short one is a multicast, as Algorithms says.
 func Bcast[T Element](ctx context.Context, c *Comm, buf []T, root int) error {
-	return c.do(ctx, "bcast", func(o collective) error { return o.bcast(bytesOf(buf), root) })
+	return c.do(ctx, "bcast", func(o collective) error {
+		b := bytesOf(buf)
+		if len(b) > maxMulticast || o.algorithm("bcast", len(b)) != byMulticast {
+			return o.bcast(b, root)
+		}
+		return o.multicast(b, root)
+	})
 }
 
-// Ibcast begins a Bcast: MPI_Ibcast.
+// Ibcast begins a Bcast, by a binomial tree: MPI_Ibcast.
 func Ibcast[T Element](c *Comm, buf []T, root int) *Request {
 	return c.beginDo("bcast", func(o collective) error { return o.bcast(bytesOf(buf), root) })
 }

@@ -68,6 +68,7 @@ func Sendrecv[T, U Element](
 func (c *Comm) begin(r *Request, memory []byte) {
 	r.comm, r.memory, r.status = c, memory, Status{Source: AnySource, Tag: AnyTag}
 	r.send, r.receive, r.withdrawn, r.unpack = matching.Send{}, matching.Receive{}, false, nil
+	r.internal, r.source = false, nil
 	r.completion.Reset()
 }
 
@@ -309,12 +310,9 @@ func (w *World) request() *Request {
 }
 
 func (w *World) putRequest(r *Request) {
-	r.memory, r.comm = nil, nil
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.spare.requests) < maxSpare {
-		w.spare.requests = append(w.spare.requests, r)
-	}
+	w.spare.keepRequest(r)
 }
 
 func truncated(size, room int) error {

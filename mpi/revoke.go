@@ -78,6 +78,10 @@ func (r *Request) revoke() {
 			w.engine.Disown(&r.send, &Request{comm: r.comm, withdrawn: true})
 		}
 		w.complete(r, ErrRevoked)
+	default:
+		if r.source != nil {
+			w.complete(r, ErrRevoked)
+		}
 	}
 }
 

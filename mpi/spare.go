@@ -71,3 +71,10 @@ func (s *spare) request() *Request {
 	s.requests = s.requests[:n-1]
 	return r
 }
+
+func (s *spare) keepRequest(r *Request) {
+	r.memory, r.comm = nil, nil
+	if len(s.requests) < maxSpare {
+		s.requests = append(s.requests, r)
+	}
+}

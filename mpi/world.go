@@ -22,7 +22,8 @@ type Config struct {
 	// Nodes are the endpoints of the processes: the first one is rank 0. Nil means all nodes that
 	// the endpoint knows, by their numbers.
 	Nodes []mcd.NodeID
-	// Port of messages on every node; barriers have the next one. Zero is DefaultPort.
+	// Port of messages on every node; barriers have the next one, and multicasts the one after that.
+	// Zero is DefaultPort.
 	Port mcd.PortID
 	// PeerTimeout is how long a process may be silent while somebody waits for it; then it is down.
 	// Zero is memfifo.DefaultPeerTimeout.
@@ -84,6 +85,9 @@ type World struct {
 	closing    chan struct{}  // closed at the end of Close
 	running    sync.WaitGroup // goroutines of ours
 
+	multicasts *mcd.Port   // or nil: no algorithm has any
+	asking     *time.Timer // for multicasts that have not come
+
 	windowsOnce   sync.Once // sets these two
 	windowHandler *memfifo.Handler
 	windowErr     error
@@ -104,7 +108,9 @@ type World struct {
 	contexts uint32             // how many this process has given to communicators
 	making   int                // communicators that are being made
 	early    []earlyRecord
-	probing  bool // all processes are expected
+	probing  bool      // all processes are expected
+	awaited  []awaited // multicasts
+	asks     bool      // asking runs
 	stats    Counters
 }
 
@@ -129,6 +135,9 @@ type Counters struct {
 	Malformed uint64 `json:"malformed"` // records that make no sense
 	Stale     uint64 `json:"stale"`     // records of processes that are down: of a next life of theirs
 	Version   uint64 `json:"version"`   // records of another version
+
+	Multicasts uint64 `json:"multicasts"` // Bcasts of this process that went as one frame
+	Asked      uint64 `json:"asked"`      // requests for multicasts that had not come
 
 	SentBytes      uint64 `json:"sent_bytes"`      // of Sent
 	WrittenBytes   uint64 `json:"written_bytes"`   // of Written
@@ -174,6 +183,9 @@ func open(ep *mcd.Endpoint, cfg Config) (*World, error) {
 	}
 	if w.barriers, err = barrier.Open(ep, barrier.Config{Port: cfg.Port + 1}); err != nil {
 		return nil, errors.Join(err, w.closeLayer())
+	}
+	if err = w.openMulticasts(); err != nil {
+		return nil, errors.Join(err, w.barriers.Close(), w.closeLayer())
 	}
 	for k, node := range cfg.Nodes {
 		p := w.layer.Node(node)
@@ -229,12 +241,14 @@ func (w *World) Close() error {
 		v.end(ErrClosed)
 	}
 	w.endAgreements()
+	w.flushMulticasts()
 	for w.sending() { // others wait for what is queued
 		w.idle.Wait()
 	}
 	w.mu.Unlock()
 	w.end()
 	err := errors.Join(w.layer.Close(), w.barriers.Close()) // others hear first that the process goes
+	w.closeMulticasts()
 	w.running.Wait()
 	return err
 }
@@ -283,15 +297,15 @@ func (w *World) receive(from memfifo.Sender, rec []byte) {
 	switch {
 	case known && wire.IsComm(rec):
 		err = w.receiveComm(rank, rec)
+	case known && wire.IsMulticast(rec):
+		err = w.takeMulticast(rank, rec, true)
 	case err == nil && known:
 		w.out, err = w.engine.Handle(rank, r, data, w.out)
 	}
-	switch {
-	case errors.Is(err, wire.ErrVersion):
-		w.stats.Version++
-		return
-	case err != nil || !known:
-		w.stats.Malformed++
+	if !known {
+		err = wire.ErrMalformed
+	}
+	if w.countBad(err); err != nil {
 		return
 	}
 	w.act()
@@ -299,6 +313,16 @@ func (w *World) receive(from memfifo.Sender, rec []byte) {
 		w.answer(p, from)
 	}
 	w.touched = w.touched[:0]
+}
+
+// countBad counts a record that was not taken. The caller holds mu.
+func (w *World) countBad(err error) {
+	switch {
+	case errors.Is(err, wire.ErrVersion):
+		w.stats.Version++
+	case err != nil:
+		w.stats.Malformed++
+	}
 }
 
 // postGone tells a process that it is taken for down. The caller holds mu.
@@ -344,6 +368,9 @@ func (w *World) fail(node mcd.NodeID, err error) {
 	w.failInAgreements(rank)
 	for r := w.active; r != nil; {
 		next := r.next
+		if r.source != nil && r.source.rank == rank {
+			w.complete(r, p.err)
+		}
 		w.failIfDeserted(r)
 		r = next
 	}

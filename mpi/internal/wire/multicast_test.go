@@ -1,0 +1,83 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/rawlane/rawlane/internal/fuzzseed"
+)
+
+// multicasts is one of each, with the bytes that they are.
+var multicasts = []struct {
+	record Multicast
+	bytes  string
+}{
+	{Multicast{Context: 0x41424344, Number: 0x01020304, Incarnation: 0x61626364, Data: []byte("xyz")},
+		"\x1c\x01\x00\x00ABCD\x01\x02\x03\x04abcdxyz"},
+	{Multicast{Context: 1, Number: 2, Incarnation: 3}, "\x1c\x01\x00\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x03"},
+	{Multicast{Ask: true, Context: 1, Number: 2}, "\x1c\x02\x00\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x00"},
+}
+
+func TestMulticast(t *testing.T) {
+	for _, want := range multicasts {
+		b := AppendMulticast(nil, &want.record)
+		if string(b) != want.bytes {
+			t.Errorf("%+v: %x, want %x", want.record, b, want.bytes)
+		}
+		var got Multicast
+		if err := ParseMulticast(&got, b); err != nil || !IsMulticast(b) || got.Ask != want.record.Ask ||
+			got.Context != want.record.Context || got.Number != want.record.Number ||
+			got.Incarnation != want.record.Incarnation || !bytes.Equal(got.Data, want.record.Data) {
+			t.Errorf("%+v, %v, want %+v", got, err, want.record)
+		}
+		for n := range MulticastHeadLen {
+			if err := ParseMulticast(&got, b[:n]); !errors.Is(err, ErrMalformed) {
+				t.Errorf("%+v, cut to %d bytes: %v", want.record, n, err)
+			}
+		}
+	}
+	if IsMulticast(nil) || IsMulticast(bytesOf(&records[0])) || IsMulticast(AppendComm(nil, &comms[0].record)) {
+		t.Error("another record is a multicast")
+	}
+}
+
+func TestMulticast_Malformed(t *testing.T) {
+	for name, b := range map[string]string{
+		"says nothing":                "\x1c\x00\x00\x00ABCD\x00\x00\x00\x01abcd",
+		"says what is not known":      "\x1c\x03\x00\x00ABCD\x00\x00\x00\x01abcd",
+		"has what is reserved":        "\x1c\x01\x01\x00ABCD\x00\x00\x00\x01abcd",
+		"has what is reserved, too":   "\x1c\x01\x00\x01ABCD\x00\x00\x00\x01abcd",
+		"is of no incarnation":        "\x1c\x01\x00\x00ABCD\x00\x00\x00\x01\x00\x00\x00\x00",
+		"asks for an incarnation's":   "\x1c\x02\x00\x00ABCD\x00\x00\x00\x01\x00\x00\x00\x01",
+		"asks for one, and says more": "\x1c\x02\x00\x00ABCD\x00\x00\x00\x01\x00\x00\x00\x00a",
+	} {
+		if err := ParseMulticast(new(Multicast), []byte(b)); !errors.Is(err, ErrMalformed) {
+			t.Errorf("a record that %s: %v", name, err)
+		}
+	}
+	if err := ParseMulticast(new(Multicast), AppendComm(nil, &comms[0].record)); !errors.Is(err, ErrMalformed) {
+		t.Errorf("a record about a communicator: %v", err)
+	}
+	if err := ParseMulticast(new(Multicast), []byte("\x2c")); !errors.Is(err, ErrVersion) {
+		t.Errorf("another version: %v", err)
+	}
+}
+
+// FuzzMulticast: whatever is parsed is what appending it gives.
+func FuzzMulticast(f *testing.F) {
+	for _, c := range multicasts {
+		for _, b := range fuzzseed.Variants(AppendMulticast(nil, &c.record)) {
+			f.Add(b)
+		}
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var m Multicast
+		if ParseMulticast(&m, b) != nil {
+			return
+		}
+		if again := AppendMulticast(nil, &m); !bytes.Equal(again, b) {
+			t.Errorf("%x was parsed as %+v, which is %x", b, m, again)
+		}
+	})
+}

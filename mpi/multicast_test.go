@@ -1,0 +1,355 @@
+package mpi_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/mpi"
+	"github.com/rawlane/rawlane/mpi/internal/wire"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fault"
+)
+
+// byMulticast has all short Bcasts go by multicasts.
+var byMulticast = mpi.Config{Algorithms: []mpi.Algorithm{{Operation: "bcast", Name: "multicast"}}}
+
+// bcastValue broadcasts a value of the root's, and checks what comes.
+func bcastValue(t *testing.T, c *mpi.Comm, value, root int) {
+	t.Helper()
+	b := []int{-1}
+	if c.Rank() == root {
+		b[0] = value
+	}
+	must(t, mpi.Bcast(t.Context(), c, b, root))
+	if b[0] != value {
+		t.Errorf("rank %d has %d of root %d, want %d", c.Rank(), b[0], root, value)
+	}
+}
+
+// What links lose, double and reorder is asked for, and comes once; whoever is the root, and
+// whoever is late.
+func TestMulticast_Faults(t *testing.T) {
+	faults := fault.Config{Loss: 0.2, Duplicate: 0.2, Reorder: 0.2, ReorderBy: 3}
+	bubble(t, 5, faults, byMulticast, func(t *testing.T, c *mpi.Comm) {
+		source := rand.New(rand.NewPCG(3, uint64(c.Rank())))
+		for k := range 400 {
+			if source.IntN(10) == 0 {
+				time.Sleep(time.Duration(source.IntN(5000)) * time.Microsecond)
+			}
+			root := k / 40 % c.Size()
+			if k%7 == 0 {
+				root = (k + 1) % c.Size()
+			}
+			bcastValue(t, c, 1000+k, root)
+		}
+		if got := c.World().Counters(); got.Multicasts < 10 || got.Asked < 10 || got.Malformed > 0 {
+			t.Errorf("%d multicasts, %d asked for, %d malformed", got.Multicasts, got.Asked, got.Malformed)
+		}
+	})
+}
+
+// The root goes on without those that are late, as far as it can answer them: 31 of its multicasts.
+func TestMulticast_Window(t *testing.T) {
+	var mu sync.Mutex // guards returned
+	returned := 0
+	bubble(t, 3, fault.Config{}, byMulticast, func(t *testing.T, c *mpi.Comm) {
+		if c.Rank() == 2 {
+			time.Sleep(time.Second)
+			mu.Lock()
+			defer mu.Unlock()
+			if returned != 31 {
+				t.Errorf("the root has returned %d times, want 31", returned)
+			}
+			mu.Unlock()
+			defer mu.Lock()
+		}
+		for k := range 100 {
+			bcastValue(t, c, k, 0)
+			mu.Lock()
+			if c.Rank() == 0 {
+				returned++
+			}
+			mu.Unlock()
+		}
+	})
+}
+
+// withoutMulticasts is a link that takes and loses those of a port.
+type withoutMulticasts struct {
+	transport.Link
+	lost func() bool
+}
+
+func (l *withoutMulticasts) Send(frames []transport.Frame) (int, error) {
+	var kept []transport.Frame
+	for _, f := range frames {
+		if !f.Dst.IsMulticast() || !l.lost() {
+			kept = append(kept, f)
+		}
+	}
+	if len(kept) > 0 {
+		if _, err := l.Link.Send(kept); err != nil {
+			return 0, err
+		}
+	}
+	return len(frames), nil
+}
+
+// openLossy opens worlds whose multicasts are lost while lost says so.
+func openLossy(t *testing.T, n int, lost func() bool) (worlds []*mpi.World) {
+	t.Helper()
+	eps := mcdtest.Open(t, n, mcdtest.Config{
+		Endpoint: mcd.Config{Spin: -1},
+		Wrap: func(_ mcd.NodeID, _ int, l transport.Link) transport.Link {
+			return &withoutMulticasts{Link: l, lost: lost}
+		},
+	})
+	for _, ep := range eps {
+		w, err := mpi.Open(ep, byMulticast)
+		must(t, err)
+		worlds = append(worlds, w)
+	}
+	return worlds
+}
+
+// inAll runs a program in all worlds.
+func inAll(worlds []*mpi.World, program func(c *mpi.Comm)) {
+	var ranks sync.WaitGroup
+	for _, w := range worlds {
+		ranks.Go(func() { program(w.Comm()) })
+	}
+	ranks.Wait()
+}
+
+// A process that hears no multicasts gets records, once it has asked for some.
+func TestMulticast_Deaf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		worlds := openLossy(t, 3, func() bool { return true })
+		inAll(worlds, func(c *mpi.Comm) {
+			for k := range 200 {
+				bcastValue(t, c, k, 0)
+				must(t, c.Barrier(t.Context()))
+			}
+		})
+		if got := worlds[0].Counters().Multicasts; got != 6 {
+			t.Errorf("%d multicasts, want 6", got)
+		}
+		for _, w := range worlds[1:] {
+			if got := w.Counters().Asked; got < 6 || got > 8 {
+				t.Errorf("%d asked for, want 6", got)
+			}
+		}
+		inAll(worlds, func(c *mpi.Comm) { must(t, c.World().Close()) })
+	})
+}
+
+// A root that leaves has sent all by records that others are not known to have.
+func TestMulticast_CloseSendsWhatWasLost(t *testing.T) {
+	for _, count := range []int{2, 5, 20, 31, 40} {
+		synctest.Test(t, func(t *testing.T) {
+			worlds := openLossy(t, 3, func() bool { return true })
+			inAll(worlds, func(c *mpi.Comm) {
+				if c.Rank() > 0 {
+					time.Sleep(10 * time.Millisecond)
+				}
+				for k := range count {
+					bcastValue(t, c, k, 0)
+				}
+				must(t, c.World().Close())
+			})
+		})
+	}
+}
+
+// Who waits for a root that dies is told, and a root is told who is down.
+func TestMulticast_Down(t *testing.T) {
+	cfg := byMulticast
+	cfg.PeerTimeout = time.Second
+	synctest.Test(t, func(t *testing.T) {
+		eps := mcdtest.Open(t, 4, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+		var worlds []*mpi.World
+		for _, ep := range eps {
+			w, err := mpi.Open(ep, cfg)
+			must(t, err)
+			worlds = append(worlds, w)
+		}
+		inAll(worlds, func(c *mpi.Comm) { bcastValue(t, c, 5, 0) })
+		must(t, eps[0].Close())
+		inAll(worlds[1:], func(c *mpi.Comm) {
+			err := mpi.Bcast(t.Context(), c, []int{0}, 0)
+			if failed, ok := errors.AsType[*mpi.ProcessError](err); !ok || failed.Rank != 0 {
+				t.Errorf("rank %d, of a root that is down: %v", c.Rank(), err)
+			}
+		})
+		inAll(worlds[1:], func(c *mpi.Comm) {
+			for k := range 50 {
+				b := []int{0}
+				if c.Rank() == 1 {
+					b[0] = k
+				}
+				err := mpi.Bcast(t.Context(), c, b, 1)
+				failed, ok := errors.AsType[*mpi.ProcessError](err)
+				if named := ok && failed.Rank == 0; named != (c.Rank() == 1) || b[0] != k {
+					t.Errorf("rank %d, Bcast %d without rank 0: %d, %v", c.Rank(), k, b[0], err)
+				}
+			}
+		})
+		for _, w := range worlds[1:] {
+			_ = w.Close() // of what rank 0 has not confirmed
+		}
+		_ = worlds[0].Close()
+	})
+}
+
+// A wait for a multicast ends with its context, with Revoke, and with Close; and so does the wait
+// of a root for those that are late.
+func TestMulticast_Waits(t *testing.T) {
+	wants := []error{context.DeadlineExceeded, mpi.ErrRevoked, mpi.ErrClosed}
+	for _, want := range wants {
+		for _, waiter := range []int{0, 1} {
+			synctest.Test(t, func(t *testing.T) {
+				worlds := openLossy(t, 2, func() bool { return false })
+				c := worlds[waiter].Comm()
+				ctx, cancel := context.WithCancel(t.Context())
+				if want == context.DeadlineExceeded {
+					ctx, cancel = context.WithTimeout(ctx, time.Second)
+				}
+				defer cancel()
+				done := make(chan error)
+				go func() {
+					var err error
+					for k := 0; k < 40 && err == nil; k++ {
+						err = mpi.Bcast(ctx, c, []int{0}, 0)
+					}
+					done <- err
+				}()
+				time.Sleep(100 * time.Millisecond)
+				switch want {
+				case mpi.ErrRevoked:
+					worlds[1-waiter].Comm().Revoke()
+				case mpi.ErrClosed:
+					must(t, worlds[waiter].Close())
+				}
+				if err := <-done; !errors.Is(err, want) {
+					t.Errorf("the wait of rank %d: %v, want %v", waiter, err, want)
+				}
+				inAll(worlds, func(c *mpi.Comm) { must(t, c.World().Close()) })
+			})
+		}
+	}
+}
+
+// A Bcast that was given up takes nothing from those after it.
+func TestMulticast_GivenUp(t *testing.T) {
+	bubble(t, 3, fault.Config{}, byMulticast, func(t *testing.T, c *mpi.Comm) {
+		bcastValue(t, c, 1, 0)
+		if c.Rank() == 2 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			defer cancel()
+			b := []int{9}
+			if err := mpi.Bcast(ctx, c, b, 0); !errors.Is(err, context.DeadlineExceeded) || b[0] != 9 {
+				t.Errorf("%v, %d", err, b[0])
+			}
+		} else {
+			time.Sleep(20 * time.Millisecond)
+			bcastValue(t, c, 2, 0)
+		}
+		for k := range 50 {
+			bcastValue(t, c, 3+k, 0)
+		}
+	})
+}
+
+// A multicast that is longer than its memory says so, and ends.
+func TestMulticast_Truncate(t *testing.T) {
+	bubble(t, 2, fault.Config{}, byMulticast, func(t *testing.T, c *mpi.Comm) {
+		for range 40 {
+			err := mpi.Bcast(t.Context(), c, make([]int, 2-c.Rank()), 0)
+			if want := c.Rank() == 1; errors.Is(err, mpi.ErrTruncate) != want || !want && err != nil {
+				t.Errorf("rank %d: %v", c.Rank(), err)
+			}
+		}
+	})
+}
+
+// A communicator is freed while acknowledgements are under way, and others have multicasts of their
+// own.
+func TestMulticast_Free(t *testing.T) {
+	bubble(t, 4, fault.Config{Loss: 0.1}, byMulticast, func(t *testing.T, c *mpi.Comm) {
+		for count := range 40 {
+			d, err := c.Dup(t.Context())
+			must(t, err)
+			for k := range count {
+				bcastValue(t, d, 100*count+k, k/20)
+			}
+			bcastValue(t, c, count, 1)
+			must(t, d.Free(t.Context()))
+		}
+	})
+}
+
+// Frames of a process' former life, of strangers, and those that make no sense are not taken.
+func TestMulticast_Strangers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps := mcdtest.Open(t, 3, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+		cfg := byMulticast
+		cfg.Nodes = []mcd.NodeID{0, 1}
+		var worlds []*mpi.World
+		for _, ep := range eps[:2] {
+			w, err := mpi.Open(ep, cfg)
+			must(t, err)
+			worlds = append(worlds, w)
+		}
+		inAll(worlds, func(c *mpi.Comm) { bcastValue(t, c, 1, 0) })
+		forged := wire.AppendMulticast(nil, &wire.Multicast{Number: 2, Incarnation: 7, Data: make([]byte, 8)})
+		ask := wire.AppendMulticast(nil, &wire.Multicast{Ask: true, Number: 1})
+		for k, frame := range []struct {
+			from      int
+			bytes     []byte
+			malformed uint64
+			version   uint64
+		}{
+			{0, forged, 0, 0}, {2, forged, 1, 0}, {0, ask, 1, 0}, {0, forged[:5], 1, 0}, {0, []byte{0x2c}, 0, 1},
+		} {
+			before := worlds[1].Counters()
+			p, err := eps[frame.from].OpenPort(9, mcd.PortOptions{})
+			must(t, err)
+			must(t, p.Send(t.Context(), mcd.Addr{Node: 1, Port: mpi.DefaultPort + 2}, frame.bytes))
+			time.Sleep(time.Millisecond)
+			must(t, p.Close())
+			got := worlds[1].Counters()
+			if got.Malformed-before.Malformed != frame.malformed || got.Version-before.Version != frame.version {
+				t.Errorf("frame %d: counters %+v, before %+v", k, got, before)
+			}
+		}
+		inAll(worlds, func(c *mpi.Comm) { bcastValue(t, c, 2, 0) })
+		inAll(worlds, func(c *mpi.Comm) { must(t, c.World().Close()) })
+	})
+}
+
+// The port of multicasts is one of three, and says so if it is busy.
+func TestMulticast_PortBusy(t *testing.T) {
+	ep := mcdtest.Open(t, 1, mcdtest.Config{})[0]
+	p, err := ep.OpenPort(mpi.DefaultPort+2, mcd.PortOptions{})
+	must(t, err)
+	if _, err := mpi.Open(ep, mpi.Config{}); !errors.Is(err, mcd.ErrPortBusy) {
+		t.Errorf("%v, want ErrPortBusy", err)
+	}
+	must(t, p.Close())
+	w, err := mpi.Open(ep, mpi.Config{})
+	must(t, err)
+	must(t, w.Close())
+	if d, err := memfifo.Open(ep, memfifo.Config{Port: mpi.DefaultPort + 2}); err != nil {
+		t.Error("Close has kept the port:", err)
+	} else {
+		must(t, d.Close())
+	}
+}
