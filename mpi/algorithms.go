@@ -35,9 +35,9 @@ var algorithms = []Algorithm{
 	{"allreduce", 0, 32 << 10, rabenseifner, thakur + ", §4.5"},
 	{"allgather", 0, 0, bruck, thakur + ", §4.1"},
 	{"allgather", 0, 4 << 10, ring, thakur + ", §4.1"},
-	{"bcast", 0, 0, binomial, thakur + ", §4.3"},
+	{"bcast", 0, 0, binomial, thakur + ", §4.2"},
 	{"bcast", 4, 0, byMulticast, "Hoefler, Siebert, Rehm, IPDPS 2007"},
-	{"bcast", 0, maxMulticast + 1, binomial, thakur + ", §4.3"},
+	{"bcast", 0, maxMulticast + 1, binomial, thakur + ", §4.2"},
 }
 
 // Algorithms returns the table by which collective operations choose, where there is a choice.

@@ -30,8 +30,8 @@ const (
 	// deafFrom is how many of multicastAck a process has to ask for before it gets the others by
 	// records: its network does not carry the communicator's multicasts to it.
 	deafFrom = 6
-	// askTick is how often a process looks for multicasts that have not come. It asks for one that
-	// it has looked for 2, 4, 8 times, and so on, and at last each time that it has for maxPatience.
+	// askTick is how often a process looks for multicasts that have not come. It asks for one after
+	// 2 looks, 4 more, 8 more, and so on, and at last after each maxPatience.
 	askTick     = time.Millisecond
 	maxPatience = 64
 )
@@ -92,18 +92,19 @@ func (w *World) openMulticasts() (err error) {
 }
 
 // closeMulticasts closes the port.
-func (w *World) closeMulticasts() {
+func (w *World) closeMulticasts() error {
 	if w.multicasts == nil {
-		return
+		return nil
 	}
 	w.asking.Stop()
-	w.multicasts.Close()
+	err := w.multicasts.Close()
 	w.mu.Lock()
 	comms := slices.Collect(maps.Values(w.comms))
 	w.mu.Unlock()
 	for _, c := range comms {
 		c.leaveMulticasts()
 	}
+	return err
 }
 
 // multicastState returns the communicator's, made at the first call. The caller holds World.mu.
@@ -258,8 +259,8 @@ func (o collective) askAll(m *multicasts) {
 	w.mu.Unlock()
 }
 
-// awaitAcknowledgements waits, before the next multicast would take the place of one that others may
-// ask for, until all that are not down have acknowledged that.
+// awaitAcknowledgements waits, before the next multicast would take the place of one that others
+// may ask for, until all that are not down have acknowledged that.
 func (o collective) awaitAcknowledgements(m *multicasts) error {
 	if m.sent+1-m.asked < multicastAck {
 		return nil
@@ -282,7 +283,8 @@ func (o collective) awaitAcknowledgements(m *multicasts) error {
 	return nil
 }
 
-// takeMulticast takes in a multicast's frame or, if it is reliable, its record. The caller holds mu.
+// takeMulticast takes in a multicast's frame or, if it is reliable, its record. The caller holds
+// mu.
 func (w *World) takeMulticast(from matching.Rank, rec []byte, reliable bool) error {
 	var d wire.Multicast
 	if err := wire.ParseMulticast(&d, rec); err != nil || w.closed || w.all[from].err != nil {
@@ -328,8 +330,8 @@ func (m *multicasts) answer(c *Comm, rank int, number uint32) {
 	}
 }
 
-// flushMulticasts sends what processes are not known to have: this one answers nobody from then on.
-// The caller holds mu.
+// flushMulticasts sends what processes are not known to have: this one answers nobody from then
+// on. The caller holds mu.
 func (w *World) flushMulticasts() {
 	for _, c := range w.comms {
 		m := c.multicasts

@@ -212,14 +212,15 @@ func TestMulticast_Down(t *testing.T) {
 // A wait for a multicast ends with its context, with Revoke, and with Close; and so does the wait
 // of a root for those that are late.
 func TestMulticast_Waits(t *testing.T) {
-	wants := []error{context.DeadlineExceeded, mpi.ErrRevoked, mpi.ErrClosed}
-	for _, want := range wants {
-		for _, waiter := range []int{0, 1} {
+	for name, want := range map[string]error{
+		"deadline": context.DeadlineExceeded, "revoke": mpi.ErrRevoked, "close": mpi.ErrClosed,
+	} {
+		for waiter := range 2 {
 			synctest.Test(t, func(t *testing.T) {
 				worlds := openLossy(t, 2, func() bool { return false })
 				c := worlds[waiter].Comm()
 				ctx, cancel := context.WithCancel(t.Context())
-				if want == context.DeadlineExceeded {
+				if name == "deadline" {
 					ctx, cancel = context.WithTimeout(ctx, time.Second)
 				}
 				defer cancel()
@@ -232,10 +233,10 @@ func TestMulticast_Waits(t *testing.T) {
 					done <- err
 				}()
 				time.Sleep(100 * time.Millisecond)
-				switch want {
-				case mpi.ErrRevoked:
+				switch name {
+				case "revoke":
 					worlds[1-waiter].Comm().Revoke()
-				case mpi.ErrClosed:
+				case "close":
 					must(t, worlds[waiter].Close())
 				}
 				if err := <-done; !errors.Is(err, want) {

@@ -22,7 +22,7 @@ type Config struct {
 	// Nodes are the endpoints of the processes: the first one is rank 0. Nil means all nodes that
 	// the endpoint knows, by their numbers.
 	Nodes []mcd.NodeID
-	// Port of messages on every node; barriers have the next one, and multicasts the one after that.
+	// Port of messages on every node; barriers have the next one, multicasts the one after that.
 	// Zero is DefaultPort.
 	Port mcd.PortID
 	// PeerTimeout is how long a process may be silent while somebody waits for it; then it is down.
@@ -247,8 +247,8 @@ func (w *World) Close() error {
 	}
 	w.mu.Unlock()
 	w.end()
-	err := errors.Join(w.layer.Close(), w.barriers.Close()) // others hear first that the process goes
-	w.closeMulticasts()
+	// Others hear first that the process goes.
+	err := errors.Join(w.layer.Close(), w.barriers.Close(), w.closeMulticasts())
 	w.running.Wait()
 	return err
 }

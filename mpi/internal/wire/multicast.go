@@ -58,7 +58,9 @@ func ParseMulticast(m *Multicast, b []byte) error {
 		return ErrMalformed
 	}
 	n := binary.BigEndian
-	*m = Multicast{Ask: b[1] == multicastAsk, Context: n.Uint32(b[4:]), Number: n.Uint32(b[8:]), Incarnation: n.Uint32(b[12:])}
+	*m = Multicast{
+		Ask: b[1] == multicastAsk, Context: n.Uint32(b[4:]), Number: n.Uint32(b[8:]), Incarnation: n.Uint32(b[12:]),
+	}
 	known := b[1] == multicastData || m.Ask && len(b) == MulticastHeadLen
 	if !known || b[2] != 0 || b[3] != 0 || m.Ask != (m.Incarnation == 0) {
 		return ErrMalformed

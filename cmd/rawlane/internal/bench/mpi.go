@@ -156,7 +156,7 @@ func (b mpiBench) newCommand() *cobra.Command {
 // algorithms are those of the operation, where there is a choice.
 func (b *mpiBench) algorithms() (names []string) {
 	for _, a := range mpi.Algorithms() {
-		if a.Operation == b.name {
+		if a.Operation == b.name && !slices.Contains(names, a.Name) {
 			names = append(names, a.Name)
 		}
 	}
