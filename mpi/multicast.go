@@ -14,11 +14,13 @@ import (
 )
 
 // A short Bcast is one multicast frame. Who waits for one that was lost asks the root for it, which
-// has kept it, and answers by a record. A root's first goes to each process by a record, which says
-// whose multicasts are to be taken from then on: none of an earlier life of the root's.
+// has kept it, and answers by a record: at once if a later one has come, else after a time. A root's
+// first goes to each process by a record, which says whose multicasts are to be taken from then on:
+// none of an earlier life of the root's.
 //
-// A root keeps the last multicastWindow. After each multicastAck of them the others tell it, by a
-// message, that they have all so far; it waits for that before it would have to forget one.
+// A root keeps the last multicastWindow. After the first, and then each multicastAck of them, the
+// others tell it, by a message, that they have all so far; it waits for that before the second, and
+// then before it would have to forget one.
 //
 // Source: Hoefler, Siebert, Rehm, "A practically constant-time MPI Broadcast Algorithm for
 // large-scale InfiniBand Clusters with Multicast", IPDPS 2007, whose second stage sends all data
@@ -50,7 +52,8 @@ type multicasts struct {
 	sent        uint32
 	records     [multicastWindow][]byte // by number
 	listeners   []listener              // by rank
-	asked       uint32                  // for how many acknowledgements are awaited: up to this number
+	asked       uint32                  // acknowledgements are awaited for all up to this number
+	known       uint32                  // all have all up to this number
 }
 
 // listener is another process as the root of multicasts knows it.
@@ -67,6 +70,7 @@ type awaited struct {
 	from             *source
 	number           uint32
 	looked, patience int
+	asked            bool
 }
 
 // openMulticasts opens the port of multicasts, if they may be needed.
@@ -87,6 +91,7 @@ func (w *World) openMulticasts() (err error) {
 			}
 			w.countBad(err)
 		}
+		w.beginTouched()
 	}})
 	return err
 }
@@ -148,11 +153,14 @@ func (o collective) multicast(buf []byte, root int) error {
 		return err
 	}
 	err = o.tell(m, buf)
-	if m.sent%multicastAck == 0 {
+	if acknowledges(m.sent) {
 		o.askAll(m)
 	}
 	return err
 }
+
+// acknowledges reports whether the others acknowledge a multicast.
+func acknowledges(number uint32) bool { return number == 1 || number%multicastAck == 0 }
 
 // listen waits for the next multicast of a root, and says at times that all have come.
 func (o collective) listen(m *multicasts, buf []byte, root int) error {
@@ -176,8 +184,9 @@ func (o collective) listen(m *multicasts, buf []byte, root int) error {
 		} else {
 			expect = w.expected(s.rank)
 			w.await(awaited{comm: o.Comm, from: s, number: number, patience: 2})
+			w.askBehind(s)
 		}
-		w.mu.Unlock()
+		w.run()
 		w.expect(expect)
 		err = w.layer.Handler.Await(o.ctx, &r.completion)
 	}
@@ -188,7 +197,7 @@ func (o collective) listen(m *multicasts, buf []byte, root int) error {
 	w.unawait(s, number)
 	w.spare.keepRequest(r)
 	w.mu.Unlock()
-	if number%multicastAck == 0 { // also if it has failed: nobody asks for it any more
+	if acknowledges(number) { // also if it has failed: nobody asks for it any more
 		acknowledged := o.send(root, nil)
 		if err == nil && !errors.Is(acknowledged, ErrProcessFailed) { // a root that is gone forgets it
 			err = acknowledged
@@ -262,7 +271,7 @@ func (o collective) askAll(m *multicasts) {
 // awaitAcknowledgements waits, before the next multicast would take the place of one that others
 // may ask for, until all that are not down have acknowledged that.
 func (o collective) awaitAcknowledgements(m *multicasts) error {
-	if m.sent+1-m.asked < multicastAck {
+	if m.sent != 1 && m.sent+1-m.asked < multicastAck {
 		return nil
 	}
 	for k := range m.listeners {
@@ -280,6 +289,9 @@ func (o collective) awaitAcknowledgements(m *multicasts) error {
 		o.w.mu.Unlock()
 		o.w.putRequest(r)
 	}
+	o.w.mu.Lock()
+	m.known = m.asked
+	o.w.mu.Unlock()
 	return nil
 }
 
@@ -311,6 +323,7 @@ func (w *World) takeMulticast(from matching.Rank, rec []byte, reliable bool) err
 		if r := s.take(d.Number, d.Data); r != nil {
 			w.complete(r, r.overflow())
 		}
+		w.askBehind(s)
 	}
 	return nil
 }
@@ -344,7 +357,7 @@ func (w *World) flushMulticasts() {
 			}
 			has := m.asked
 			if m.listeners[k].acknowledges != nil {
-				has -= multicastAck
+				has = m.known
 			}
 			for number := max(has, m.sent-min(m.sent, multicastWindow)) + 1; number <= m.sent; number++ {
 				if record := m.records[number%multicastWindow]; len(record) > 0 {
@@ -424,12 +437,26 @@ func (w *World) ask() {
 	for k := range w.awaited {
 		a := &w.awaited[k]
 		if a.looked++; a.looked >= a.patience && a.from.expects(a.number) {
-			a.looked, a.patience = 0, min(2*a.patience, maxPatience)
-			w.stats.Asked++
-			w.queue(a.from.rank, item{raw: wire.AppendMulticast(nil, &wire.Multicast{
-				Ask: true, Context: a.comm.context, Number: a.number,
-			})})
+			w.askFor(a)
 		}
 	}
 	w.beginTouched()
+}
+
+// askBehind asks for the multicasts that have not come, but a later one of that source has. The
+// caller holds mu, and has what is queued carried out.
+func (w *World) askBehind(s *source) {
+	for k := range w.awaited {
+		if a := &w.awaited[k]; a.from == s && !a.asked && s.latest-a.number < multicastWindow && s.expects(a.number) {
+			w.askFor(a)
+		}
+	}
+}
+
+func (w *World) askFor(a *awaited) {
+	a.asked, a.looked, a.patience = true, 0, min(2*a.patience, maxPatience)
+	w.stats.Asked++
+	w.queue(a.from.rank, item{raw: wire.AppendMulticast(nil, &wire.Multicast{
+		Ask: true, Context: a.comm.context, Number: a.number,
+	})})
 }

@@ -13,6 +13,7 @@ type source struct {
 	incarnation uint32        // whose frames are taken; 0: none
 	begun       uint32        // how many Bcasts of it were called here
 	ended       uint32        // all up to this one have returned
+	latest      uint32        // number that has come
 	slots       [multicastWindow]slot
 }
 
@@ -58,6 +59,9 @@ func (s *source) expects(number uint32) bool {
 func (s *source) take(number uint32, data []byte) *Request {
 	if !s.expects(number) {
 		return nil
+	}
+	if number-s.latest < multicastWindow {
+		s.latest = number
 	}
 	v := s.slot(number)
 	v.came = true

@@ -1,10 +1,12 @@
 package mpi_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,50 +36,92 @@ func bcastValue(t *testing.T, c *mpi.Comm, value, root int) {
 	}
 }
 
-// What links lose, double and reorder is asked for, and comes once; whoever is the root, and
-// whoever is late.
-func TestMulticast_Faults(t *testing.T) {
-	faults := fault.Config{Loss: 0.2, Duplicate: 0.2, Reorder: 0.2, ReorderBy: 3}
-	bubble(t, 5, faults, byMulticast, func(t *testing.T, c *mpi.Comm) {
-		source := rand.New(rand.NewPCG(3, uint64(c.Rank())))
-		for k := range 400 {
-			if source.IntN(10) == 0 {
-				time.Sleep(time.Duration(source.IntN(5000)) * time.Microsecond)
+// Random programs of Bcasts: whoever is the root, and whoever is late, in communicators that come
+// and go. What links lose, double and reorder is asked for, and comes once, whole.
+func TestMulticast_Model(t *testing.T) {
+	eachSeed(t, "model", *modelSeed, modelPrograms(), func(t *testing.T, seed uint64) {
+		program := rand.New(rand.NewPCG(seed, 0))
+		n := 2 + program.IntN(4)
+		var faults fault.Config
+		if program.IntN(3) > 0 {
+			faults = fault.Config{
+				Loss: program.Float64() / 4, Duplicate: program.Float64() / 4, Reorder: program.Float64() / 4,
+				Delay: .1, DelayMax: time.Duration(1+program.IntN(10)) * time.Millisecond,
 			}
-			root := k / 40 % c.Size()
-			if k%7 == 0 {
-				root = (k + 1) % c.Size()
-			}
-			bcastValue(t, c, 1000+k, root)
 		}
-		if got := c.World().Counters(); got.Multicasts < 10 || got.Asked < 10 || got.Malformed > 0 {
-			t.Errorf("%d multicasts, %d asked for, %d malformed", got.Multicasts, got.Asked, got.Malformed)
+		cfg := byMulticast
+		cfg.PeerTimeout = time.Minute
+		bubble(t, n, faults, cfg, func(t *testing.T, c *mpi.Comm) {
+			program := rand.New(rand.NewPCG(seed, 1)) // the same at all ranks
+			random := rand.New(rand.NewPCG(seed, 100+uint64(c.Rank())))
+			d := c
+			for k := range 1 + program.IntN(120) {
+				if random.IntN(10) == 0 {
+					time.Sleep(time.Duration(random.IntN(5000)) * time.Microsecond)
+				}
+				root, size := program.IntN(1+program.IntN(n)), program.IntN(1025)
+				switch program.IntN(30) {
+				case 0:
+					must(t, d.Barrier(t.Context()))
+				case 1:
+					if d != c {
+						must(t, d.Free(t.Context()))
+					}
+					var err error
+					d, err = c.Dup(t.Context())
+					must(t, err)
+				case 2:
+					bcastPattern(t, c, k, size, root)
+				default:
+					bcastPattern(t, d, k, size, root)
+				}
+			}
+			must(t, c.Barrier(t.Context())) // so that nobody leaves before the last acknowledgement
+		})
+	})
+}
+
+// bcastPattern broadcasts the root's pattern, and checks what comes.
+func bcastPattern(t *testing.T, c *mpi.Comm, k, size, root int) {
+	t.Helper()
+	b := make([]byte, size)
+	if c.Rank() == root {
+		copy(b, patternView(k, size))
+	}
+	must(t, mpi.Bcast(t.Context(), c, b, root))
+	if !bytes.Equal(b, patternView(k, size)) {
+		t.Errorf("rank %d: %d bytes of root %d are wrong", c.Rank(), size, root)
+	}
+}
+
+// What is lost was asked for, and comes.
+func TestMulticast_Lost(t *testing.T) {
+	bubble(t, 3, fault.Config{Loss: 0.1}, byMulticast, func(t *testing.T, c *mpi.Comm) {
+		for k := range 200 {
+			bcastValue(t, c, 1000+k, 1)
+		}
+		got := c.World().Counters()
+		if (got.Multicasts < 100) != (c.Rank() != 1) || (got.Asked < 2) != (c.Rank() == 1) || got.Malformed > 0 {
+			t.Errorf("rank %d: %d multicasts, %d asked for, %d malformed", c.Rank(), got.Multicasts, got.Asked, got.Malformed)
 		}
 	})
 }
 
 // The root goes on without those that are late, as far as it can answer them: 31 of its multicasts.
 func TestMulticast_Window(t *testing.T) {
-	var mu sync.Mutex // guards returned
-	returned := 0
+	var returned atomic.Int32
 	bubble(t, 3, fault.Config{}, byMulticast, func(t *testing.T, c *mpi.Comm) {
-		if c.Rank() == 2 {
-			time.Sleep(time.Second)
-			mu.Lock()
-			defer mu.Unlock()
-			if returned != 31 {
-				t.Errorf("the root has returned %d times, want 31", returned)
-			}
-			mu.Unlock()
-			defer mu.Lock()
-		}
 		for k := range 100 {
-			bcastValue(t, c, k, 0)
-			mu.Lock()
-			if c.Rank() == 0 {
-				returned++
+			if k == 1 && c.Rank() == 2 {
+				time.Sleep(time.Second)
+				if got := returned.Load(); got != 31 {
+					t.Errorf("the root has returned %d times, want 31", got)
+				}
 			}
-			mu.Unlock()
+			bcastValue(t, c, k, 0)
+			if c.Rank() == 0 {
+				returned.Add(1)
+			}
 		}
 	})
 }

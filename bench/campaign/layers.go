@@ -84,6 +84,7 @@ func simulations() []*unit {
 		programs("matching", "mpi/internal/matching", "TestSimulation", "programs.seed", "programs", 2000, 30_000),
 		programs("consensus", "mpi/internal/consensus", "TestSimulation", "programs.seed", "programs", 2000, 30_000),
 		programs("messages", "mpi", "TestModel", "model.seed", "model.runs", 20, 1000),
+		programs("multicasts", "mpi", "TestMulticast_Model", "model.seed", "model.runs", 20, 1000),
 		programs("windows", "mpi", "TestWin_Model", "model.seed", "model.runs", 20, 1000),
 		programs("agreements", "mpi", "TestAgree_Model", "agree.seed", "agree.runs", 20, 1000),
 		{
