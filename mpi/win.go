@@ -208,15 +208,20 @@ func (w *World) forgetWindows() int {
 }
 
 // Free ends the window: MPI_Win_free. All processes call it, none in an epoch but that of a fence,
-// and it returns when all have. Errors: ErrEpoch, ErrFreed and ErrClosed, and then nothing was
-// done; those of Fence, and then the window is freed alone, and its memory is the caller's.
+// and it returns when all have. One that was revoked is freed without a wait. Errors: ErrEpoch,
+// ErrFreed and ErrClosed, and then nothing was done; those of Fence, and then the window is freed
+// alone, and its memory is the caller's.
 func (v *window) Free(ctx context.Context) error {
 	w := v.w
 	w.mu.Lock()
 	err := v.usable(nil)
 	if errors.Is(err, ErrRevoked) { // its epochs are over
-		err = nil
-	} else if err == nil {
+		v.freed = true
+		w.mu.Unlock()
+		v.release()
+		return nil
+	}
+	if err == nil {
 		err = v.outside()
 	}
 	if err != nil {

@@ -69,8 +69,12 @@ func TestWin_Revoked(t *testing.T) {
 			if err := v.Put(ctx, []int64{1}, 0, 0); !errors.Is(err, mpi.ErrRevoked) && !errors.Is(err, mpi.ErrFreed) {
 				t.Errorf("a put: %v", err)
 			}
-			if err := v.Free(ctx); !errors.Is(err, mpi.ErrRevoked) && !errors.Is(err, mpi.ErrFreed) {
-				t.Errorf("free: %v", err)
+			var want error
+			if what == "free" && c.Rank() == 0 {
+				want = mpi.ErrFreed
+			}
+			if err := v.Free(ctx); !errors.Is(err, want) {
+				t.Errorf("%s, then free: %v, want %v", what, err, want)
 			}
 		})
 	}

@@ -348,6 +348,7 @@ func (w *World) fail(node mcd.NodeID, err error) {
 	}
 	p := w.all[rank]
 	p.err = &ProcessError{Rank: int(rank), Err: err}
+	w.layer.KnowDown(node)
 	for k, it := range p.queue {
 		if r := it.request; r != nil && it.record.Kind != matching.Offer {
 			w.complete(r, p.err)

@@ -33,6 +33,7 @@ type Layer[N any] struct {
 	mu      sync.Mutex // guards what follows; taken inside the domain's lock
 	closing bool
 	lost    []*memfifo.PeerDownError // what Down was told of since
+	known   []mcd.NodeID             // that are down
 }
 
 // Open opens a domain on an endpoint, with a public handler. make makes what the layer knows of a
@@ -77,9 +78,18 @@ func (l *Layer[N]) Closing() {
 	l.mu.Unlock()
 }
 
+// KnowDown says that a node is down, as others have told: Close does not name it.
+func (l *Layer[N]) KnowDown(node mcd.NodeID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closing && !slices.Contains(l.known, node) {
+		l.known = append(l.known, node)
+	}
+}
+
 // Close flushes and closes the domain. The error names the nodes that have not confirmed what was
-// pushed to them. It does not name those that were down before Closing, of which Down was told,
-// those to which nothing was under way, and those that have left: a cluster that ends has some
+// pushed to them. It does not name those that were down before Closing, of which Down or KnowDown was
+// told, those to which nothing was under way, and those that have left: a cluster that ends has some
 // such.
 func (l *Layer[N]) Close() error {
 	l.Closing()
@@ -88,7 +98,8 @@ func (l *Layer[N]) Close() error {
 	defer l.mu.Unlock()
 	var named []mcd.NodeID
 	for _, down := range l.lost { // also those of which a push has heard since, or a flush of the layer's
-		if down.Lost && down.Reason != memfifo.Left && !slices.Contains(named, down.Node) {
+		known := slices.Contains(named, down.Node) || slices.Contains(l.known, down.Node)
+		if down.Lost && down.Reason != memfifo.Left && !known {
 			named = append(named, down.Node)
 			errs = append(errs, down)
 		}

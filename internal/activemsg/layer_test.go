@@ -1,6 +1,7 @@
 package activemsg_test
 
 import (
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -75,4 +76,28 @@ func TestLayer(t *testing.T) {
 		mu.Unlock()
 		must(t, a.Close())
 	})
+}
+
+// Close names a node that has not confirmed what was pushed to it, unless the layer knows that it is
+// down.
+func TestLayer_KnowDown(t *testing.T) {
+	for _, known := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+			h := memfifo.HandlerConfig{Record: func(memfifo.Sender, []byte) {}, Down: func(*memfifo.PeerDownError) {}}
+			a, b := open(t, eps[0], h), open(t, eps[1], h)
+			must(t, a.Node(1).To.Push(t.Context(), []byte("hello")))
+			must(t, a.Domain.Flush(t.Context()))
+			must(t, eps[1].Close())
+			must(t, a.Node(1).To.Push(t.Context(), []byte("hello?")))
+			if known {
+				a.KnowDown(1)
+			}
+			err := a.Close()
+			if down, ok := errors.AsType[*memfifo.PeerDownError](err); ok == known || !known && down.Node != 1 {
+				t.Errorf("node 1 is known to be down: %v; Close: %v", known, err)
+			}
+			_ = b.Close()
+		})
+	}
 }
