@@ -60,7 +60,7 @@ var floors = []struct {
 	{"rpc", []string{"rpc/internal/wire", "memfifo", "mcd", "internal/activemsg", "internal/incarnation"}},
 	{"rpc/internal/wire", nil},
 	{"rpc/decode", []string{"rpc", "rpc/internal/wire", "memfifo/decode", "mcd/decode", "internal/activemsg"}},
-	{"mpi", []string{"mpi/internal/...", "barrier", "memfifo", "mcd", "internal/activemsg", "internal/incarnation"}},
+	{"mpi", []string{"mpi/internal/...", "barrier", "memfifo", "mcd", "transport", "internal/activemsg", "internal/incarnation"}},
 	{"mpi/internal/matching", nil},
 	{"mpi/internal/consensus", nil},
 	{"mpi/internal/layout", nil},

@@ -13,10 +13,26 @@ import (
 // A record about a communicator may come before this process has made it: another one has, and this
 // one is about to. Such records are kept while a communicator is being made here.
 
-// earlyRecord is one about a communicator that is not known.
+// earlyRecord is one about a communicator that is not known, or about multicasts in it.
 type earlyRecord struct {
-	from   matching.Rank
-	record wire.Comm
+	from      matching.Rank
+	record    wire.Comm
+	multicast wire.Multicast // if it has a kind
+}
+
+func (e *earlyRecord) context() uint32 {
+	if e.multicast.Kind != 0 {
+		return e.multicast.Context
+	}
+	return e.record.Context
+}
+
+// take takes the record in. The caller holds World.mu.
+func (e *earlyRecord) take(c *Comm) error {
+	if e.multicast.Kind != 0 {
+		return c.takeMulticast(e.from, &e.multicast, true)
+	}
+	return c.handle(e.from, &e.record)
 }
 
 // beginMaking says that a communicator is being made.
@@ -41,10 +57,11 @@ func (w *World) add(c *Comm) {
 	w.mu.Lock()
 	w.comms[c.context] = c
 	w.early = slices.DeleteFunc(w.early, func(e earlyRecord) bool {
-		if e.record.Context != c.context {
+		if e.context() != c.context {
 			return false
 		}
-		if !w.closed && w.all[e.from].err == nil && c.handle(e.from, &e.record) != nil {
+		lives := w.all[e.from].err == nil || e.multicast.Kind == wire.Data // it has sent that before
+		if !w.closed && lives && e.take(c) != nil {
 			w.stats.Malformed++
 		}
 		return true
@@ -81,7 +98,7 @@ func (c *Comm) beginFree() error {
 		return errors.New("the world's communicator ends with it")
 	}
 	for r := w.active; r != nil; r = r.next {
-		if r.comm == c && !r.detached && !r.withdrawn && !r.internal {
+		if r.comm == c && !r.detached && !r.withdrawn {
 			return ErrActive
 		}
 	}
@@ -109,18 +126,14 @@ func (c *Comm) endFree(all bool) {
 			w.act()
 		}
 	}
-	for r := w.active; r != nil; {
-		next := r.next
-		if r.comm == c && r.internal {
-			r.revoke()
-		}
-		r = next
+	if !all && !c.revoked.Load() {
+		c.leaveMulticasts()
 	}
 	w.wakeProbes()
 	c.left = true
 	group := c.group
 	w.run()
-	c.leaveMulticasts()
+	c.leaveGroup()
 	if group != nil {
 		_ = group.Close() // it has no error
 	}
@@ -140,6 +153,11 @@ func (w *World) receiveComm(from matching.Rank, rec []byte) error {
 	if w.engine.Revoked(e.record.Context) {
 		return nil // it was freed here
 	}
+	return w.keepEarly(e)
+}
+
+// keepEarly keeps a record for a communicator that this process is about to make.
+func (w *World) keepEarly(e earlyRecord) error {
 	if w.making == 0 || len(w.early) == maxEarly*len(w.all) {
 		return wire.ErrMalformed
 	}

@@ -68,7 +68,7 @@ func Sendrecv[T, U Element](
 func (c *Comm) begin(r *Request, memory []byte) {
 	r.comm, r.memory, r.status = c, memory, Status{Source: AnySource, Tag: AnyTag}
 	r.send, r.receive, r.withdrawn, r.unpack = matching.Send{}, matching.Receive{}, false, nil
-	r.internal, r.source = false, nil
+	r.multicast = multicastWait{}
 	r.completion.Reset()
 }
 

@@ -2,7 +2,6 @@ package mpi
 
 import (
 	"bytes"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -14,13 +13,13 @@ import (
 )
 
 // A short Bcast is one multicast frame. Who waits for one that was lost asks the root for it, which
-// has kept it, and answers by a record: at once if a later one has come, else after a time. A root's
-// first goes to each process by a record, which says whose multicasts are to be taken from then on:
-// none of an earlier life of the root's.
+// has kept it, and answers by a record: at once if a later one has come, else after a time. A
+// root's first goes to each process by a record, which says whose multicasts are to be taken from
+// then on: none of an earlier life of the root's.
 //
 // A root keeps the last multicastWindow. After the first, and then each multicastAck of them, the
-// others tell it, by a message, that they have all so far; it waits for that before the second, and
-// then before it would have to forget one.
+// others tell it that they have all so far; it waits for that before the second, and then before it
+// would forget one that somebody lacks.
 //
 // Source: Hoefler, Siebert, Rehm, "A practically constant-time MPI Broadcast Algorithm for
 // large-scale InfiniBand Clusters with Multicast", IPDPS 2007, whose second stage sends all data
@@ -29,48 +28,116 @@ const (
 	multicastWindow = 2 * multicastAck
 	multicastAck    = 16
 	maxMulticast    = 1 << 10 // bytes, which fit a frame of any link
-	// deafFrom is how many of multicastAck a process has to ask for before it gets the others by
-	// records: its network does not carry the communicator's multicasts to it.
-	deafFrom = 6
-	// askTick is how often a process looks for multicasts that have not come. It asks for one after
-	// 2 looks, 4 more, 8 more, and so on, and at last after each maxPatience.
-	askTick     = time.Millisecond
-	maxPatience = 64
+	// deafFrom is how many of multicastAck have to come to a process by records, so that the
+	// others do, too: its network does not carry the communicator's multicasts to it. After
+	// deafPause times multicastAck, then twice as many, and so on, frames are tried again.
+	deafFrom  = 6
+	deafPause = 8
+	// askAfter is when a multicast that does not come is asked for; then again after twice that
+	// time, and so on up to maxAskAfter.
+	askAfter    = 2 * time.Millisecond
+	maxAskAfter = 64 * time.Millisecond
 )
 
-// multicasts is what a process keeps of those in a communicator. World.mu guards it, where nothing
-// else is said.
+// multicasts is what a process keeps of those in a communicator. World.mu guards it.
 type multicasts struct {
 	group   mcd.GroupID
-	joining bool // or it has, or has failed to
+	joining bool // the group, or it has, or could not
 	joined  bool
 	sources []*source // by rank
-
-	// As their root. The one that sends has root, and it alone changes sent and records.
-	root        chan struct{}
-	incarnation uint32
-	sent        uint32
-	records     [multicastWindow][]byte // by number
-	listeners   []listener              // by rank
-	asked       uint32                  // acknowledgements are awaited for all up to this number
-	known       uint32                  // all have all up to this number
+	root    root      // of this process' own
 }
 
-// listener is another process as the root of multicasts knows it.
-type listener struct {
-	acknowledges *Request // its acknowledgement, that it has all up to multicasts.asked; or nil
-	lastAsk      uint32   // number
-	asks         int      // since the last acknowledgement was asked for
-	deaf         bool     // it gets records
+// multicastWait is what a request waits for: a multicast from a source, or that one of multicasts
+// may go.
+type multicastWait struct {
+	from       *source
+	multicasts *multicasts
+	number     uint32
 }
 
 // awaited is a multicast that a process waits for.
 type awaited struct {
-	comm             *Comm
-	from             *source
-	number           uint32
-	looked, patience int
-	asked            bool
+	comm   *Comm
+	from   *source
+	number uint32
+	due    time.Time // when it is asked for
+	pause  time.Duration
+}
+
+// multicast is a Bcast by multicasts.
+func (o collective) multicast(buf []byte, root int) error {
+	if err := o.checkRoot(root); err != nil || o.Size() == 1 {
+		return err
+	}
+	m := o.joinMulticasts()
+	if root == o.rank {
+		return o.lead(m, buf)
+	}
+	return o.listen(m, buf, root)
+}
+
+// listen waits for the next multicast of a root, and says at times which have come.
+func (o collective) listen(m *multicasts, buf []byte, root int) error {
+	w := o.w
+	w.mu.Lock()
+	s := m.source(root, o.members[root])
+	number, err := s.begin()
+	if err != nil {
+		w.mu.Unlock()
+		return err
+	}
+	r := w.spare.request()
+	o.begin(r, buf)
+	if v := s.slot(number); v.came {
+		r.fill(v.data)
+		err = r.overflow()
+	} else if err = o.state(); err == nil {
+		err = w.all[s.rank].err
+	}
+	if err == nil && !s.slot(number).came {
+		err = o.await(r, s, number)
+	}
+	if s.end(number) && w.all[s.rank].err == nil && !w.closed {
+		o.sendMulticast(root, &wire.Multicast{Kind: wire.Have, Number: s.ended, Missed: s.missed})
+		s.missed = 0
+	}
+	w.spare.keepRequest(r)
+	w.run()
+	return err
+}
+
+// await waits for a multicast, and asks for it. The caller holds World.mu, which await gives back
+// meanwhile.
+func (o collective) await(r *Request, s *source, number uint32) error {
+	w := o.w
+	r.multicast = multicastWait{from: s, number: number}
+	s.slot(number).request = r
+	w.activate(r)
+	due := time.Now().Add(askAfter)
+	w.awaited = append(w.awaited, awaited{o.Comm, s, number, due, askAfter})
+	w.askAt(due)
+	w.askBehind(s)
+	expect := w.expected(s.rank)
+	w.run()
+	w.expect(expect)
+	err := w.layer.Handler.Await(o.ctx, &r.completion)
+	w.mu.Lock()
+	w.complete(r, err) // if the wait has ended without
+	k := slices.IndexFunc(w.awaited, func(a awaited) bool { return a.from == s && a.number == number })
+	last := len(w.awaited) - 1
+	w.awaited[k], w.awaited[last] = w.awaited[last], awaited{}
+	w.awaited = w.awaited[:last]
+	return r.completion.Err()
+}
+
+// state says why nothing is sent or received in the communicator any more, if that is so. The
+// caller holds World.mu.
+func (c *Comm) state() error {
+	if c.w.closed {
+		return ErrClosed
+	}
+	return c.over()
 }
 
 // openMulticasts opens the port of multicasts, if they may be needed.
@@ -78,15 +145,14 @@ func (w *World) openMulticasts() (err error) {
 	if !slices.ContainsFunc(w.cfg.Algorithms, func(a Algorithm) bool { return a.Name == byMulticast }) {
 		return nil
 	}
-	w.asking = time.AfterFunc(askTick, w.ask)
+	w.asking = time.AfterFunc(askAfter, w.ask)
 	w.multicasts, err = w.ep.OpenPort(w.cfg.Port+2, mcd.PortOptions{Receive: func(batch []mcd.Message, _ bool) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		for k := range batch {
 			m := &batch[k]
-			rank, known := w.ranks[m.From.Node]
 			err := wire.ErrMalformed
-			if known {
+			if rank, known := w.ranks[m.From.Node]; known {
 				err = w.takeMulticast(rank, m.Payload, false)
 			}
 			w.countBad(err)
@@ -107,7 +173,7 @@ func (w *World) closeMulticasts() error {
 	comms := slices.Collect(maps.Values(w.comms))
 	w.mu.Unlock()
 	for _, c := range comms {
-		c.leaveMulticasts()
+		c.leaveGroup()
 	}
 	return err
 }
@@ -118,8 +184,8 @@ func (c *Comm) multicastState() *multicasts {
 		n := len(c.members)
 		c.multicasts = &multicasts{
 			group:   mcd.GroupID(c.context ^ c.context>>16 ^ uint32(c.w.cfg.Port)<<8),
-			sources: make([]*source, n), listeners: make([]listener, n),
-			root: make(chan struct{}, 1), incarnation: incarnation.New(),
+			sources: make([]*source, n),
+			root:    root{incarnation: incarnation.New(), listeners: make([]listener, n)},
 		}
 	}
 	return c.multicasts
@@ -130,243 +196,6 @@ func (m *multicasts) source(rank int, world matching.Rank) *source {
 		m.sources[rank] = &source{rank: world}
 	}
 	return m.sources[rank]
-}
-
-// multicast is a Bcast by multicasts.
-func (o collective) multicast(buf []byte, root int) error {
-	if err := o.checkRoot(root); err != nil || o.Size() == 1 {
-		return err
-	}
-	m := o.joinMulticasts()
-	if root != o.rank {
-		return o.listen(m, buf, root)
-	}
-	select {
-	case m.root <- struct{}{}:
-		defer func() { <-m.root }()
-	case <-o.ctx.Done():
-		return o.ctx.Err()
-	}
-	err := o.awaitAcknowledgements(m)
-	if err != nil {
-		m.next(nil) // the others' Bcasts of this number are not answered
-		return err
-	}
-	err = o.tell(m, buf)
-	if acknowledges(m.sent) {
-		o.askAll(m)
-	}
-	return err
-}
-
-// acknowledges reports whether the others acknowledge a multicast.
-func acknowledges(number uint32) bool { return number == 1 || number%multicastAck == 0 }
-
-// listen waits for the next multicast of a root, and says at times that all have come.
-func (o collective) listen(m *multicasts, buf []byte, root int) error {
-	w := o.w
-	w.mu.Lock()
-	r, s := w.spare.request(), m.source(root, o.members[root])
-	o.begin(r, buf)
-	number, err := s.begin(r)
-	if err != nil {
-		w.mu.Unlock()
-		return err
-	}
-	came, with := s.deliver(number), s.rank
-	if came {
-		with = matching.AnySource // it may be down
-	}
-	if !w.refuses(r, with) { // else it gives mu back
-		var expect []*process
-		if came {
-			w.complete(r, r.overflow())
-		} else {
-			expect = w.expected(s.rank)
-			w.await(awaited{comm: o.Comm, from: s, number: number, patience: 2})
-			w.askBehind(s)
-		}
-		w.run()
-		w.expect(expect)
-		err = w.layer.Handler.Await(o.ctx, &r.completion)
-	}
-	w.mu.Lock()
-	w.complete(r, err) // if the wait has ended without
-	err = r.completion.Err()
-	s.end(number)
-	w.unawait(s, number)
-	w.spare.keepRequest(r)
-	w.mu.Unlock()
-	if acknowledges(number) { // also if it has failed: nobody asks for it any more
-		acknowledged := o.send(root, nil)
-		if err == nil && !errors.Is(acknowledged, ErrProcessFailed) { // a root that is gone forgets it
-			err = acknowledged
-		}
-	}
-	return err
-}
-
-// tell sends the root's next multicast. The error names the processes that are down.
-func (o collective) tell(m *multicasts, buf []byte) error {
-	w := o.w
-	w.mu.Lock()
-	if w.closed {
-		w.mu.Unlock()
-		return ErrClosed
-	}
-	record := m.next(&wire.Multicast{Context: o.context, Number: m.sent + 1, Incarnation: m.incarnation, Data: buf})
-	var errs []error
-	heard := false
-	all := m.sent == 1 || len(record) > w.ep.MaxPayload()
-	for k, rank := range o.members {
-		switch {
-		case k == o.rank:
-		case w.all[rank].err != nil:
-			errs = append(errs, w.all[rank].err)
-		case all || m.listeners[k].deaf:
-			w.queue(rank, item{raw: bytes.Clone(record)})
-		default:
-			heard = true
-		}
-	}
-	if heard {
-		w.stats.Multicasts++
-	}
-	w.run()
-	if heard {
-		errs = append(errs, w.multicasts.SendVia(o.ctx, 0, mcd.ToGroup(m.group, w.multicasts.ID()), record))
-	}
-	return errors.Join(errs...)
-}
-
-// next makes the next record. Without d it is empty, and answers nobody.
-func (m *multicasts) next(d *wire.Multicast) []byte {
-	m.sent++
-	record := m.records[m.sent%multicastWindow][:0]
-	if d != nil {
-		record = wire.AppendMulticast(record, d)
-	}
-	m.records[m.sent%multicastWindow] = record
-	return record
-}
-
-// askAll begins to wait for the acknowledgements of what was sent.
-func (o collective) askAll(m *multicasts) {
-	w := o.w
-	for k := range m.listeners {
-		if k == o.rank {
-			continue
-		}
-		r := o.irecv(k, nil)
-		w.mu.Lock()
-		r.internal = true
-		m.listeners[k].acknowledges, m.listeners[k].asks = r, 0
-		w.mu.Unlock()
-	}
-	w.mu.Lock()
-	m.asked = m.sent
-	w.mu.Unlock()
-}
-
-// awaitAcknowledgements waits, before the next multicast would take the place of one that others
-// may ask for, until all that are not down have acknowledged that.
-func (o collective) awaitAcknowledgements(m *multicasts) error {
-	if m.sent != 1 && m.sent+1-m.asked < multicastAck {
-		return nil
-	}
-	for k := range m.listeners {
-		l := &m.listeners[k]
-		r := l.acknowledges
-		if r == nil {
-			continue
-		}
-		_, err := r.Wait(o.ctx)
-		if err != nil && !errors.Is(err, ErrProcessFailed) {
-			return err
-		}
-		o.w.mu.Lock()
-		l.acknowledges = nil
-		o.w.mu.Unlock()
-		o.w.putRequest(r)
-	}
-	o.w.mu.Lock()
-	m.known = m.asked
-	o.w.mu.Unlock()
-	return nil
-}
-
-// takeMulticast takes in a multicast's frame or, if it is reliable, its record. The caller holds
-// mu.
-func (w *World) takeMulticast(from matching.Rank, rec []byte, reliable bool) error {
-	var d wire.Multicast
-	if err := wire.ParseMulticast(&d, rec); err != nil || w.closed || w.all[from].err != nil {
-		return err
-	}
-	c := w.comms[d.Context]
-	if c == nil {
-		return nil // it was freed, or is not made yet: then it is asked for
-	}
-	k := c.rankOf(from)
-	m := c.multicastState()
-	switch {
-	case k < 0 || d.Ask && !reliable:
-		return wire.ErrMalformed
-	case d.Ask:
-		m.answer(c, k, d.Number)
-		return nil
-	}
-	s := m.source(k, from)
-	if reliable {
-		s.incarnation = d.Incarnation
-	}
-	if s.incarnation == d.Incarnation {
-		if r := s.take(d.Number, d.Data); r != nil {
-			w.complete(r, r.overflow())
-		}
-		w.askBehind(s)
-	}
-	return nil
-}
-
-// answer sends a process a multicast that it has asked for. One that was not sent yet is asked for
-// again. The caller holds World.mu.
-func (m *multicasts) answer(c *Comm, rank int, number uint32) {
-	record := m.records[number%multicastWindow]
-	if m.sent-number >= multicastWindow || len(record) == 0 {
-		return
-	}
-	c.w.queue(c.members[rank], item{raw: bytes.Clone(record)})
-	if l := &m.listeners[rank]; l.lastAsk != number {
-		l.lastAsk = number
-		l.asks++
-		l.deaf = l.deaf || l.asks >= deafFrom
-	}
-}
-
-// flushMulticasts sends what processes are not known to have: this one answers nobody from then
-// on. The caller holds mu.
-func (w *World) flushMulticasts() {
-	for _, c := range w.comms {
-		m := c.multicasts
-		if m == nil || m.sent == 0 {
-			continue
-		}
-		for k, rank := range c.members {
-			if rank == w.me.rank {
-				continue
-			}
-			has := m.asked
-			if m.listeners[k].acknowledges != nil {
-				has = m.known
-			}
-			for number := max(has, m.sent-min(m.sent, multicastWindow)) + 1; number <= m.sent; number++ {
-				if record := m.records[number%multicastWindow]; len(record) > 0 {
-					w.queue(rank, item{raw: bytes.Clone(record)})
-				}
-			}
-		}
-	}
-	w.beginTouched()
 }
 
 // joinMulticasts has the process hear the communicator's multicasts. Where it cannot it asks for
@@ -384,14 +213,14 @@ func (c *Comm) joinMulticasts() *multicasts {
 		ended := w.closed || c.left
 		w.mu.Unlock()
 		if ended {
-			c.leaveMulticasts()
+			c.leaveGroup()
 		}
 	}
 	return m
 }
 
-// leaveMulticasts undoes joinMulticasts.
-func (c *Comm) leaveMulticasts() {
+// leaveGroup undoes joinMulticasts.
+func (c *Comm) leaveGroup() {
 	w := c.w
 	w.mu.Lock()
 	m := c.multicasts
@@ -405,40 +234,112 @@ func (c *Comm) leaveMulticasts() {
 	}
 }
 
-// await has a multicast asked for, if it does not come. The caller holds mu.
-func (w *World) await(a awaited) {
-	w.awaited = append(w.awaited, a)
-	if !w.asks {
-		w.asks = true
-		w.asking.Reset(askTick)
+// leaveMulticasts tells the others that this process has freed the communicator alone. The caller
+// holds World.mu, and has what is queued carried out.
+func (c *Comm) leaveMulticasts() {
+	if c.multicasts == nil {
+		return
 	}
-}
-
-// unawait ends await. The caller holds mu.
-func (w *World) unawait(s *source, number uint32) {
-	for k := range w.awaited {
-		if a := &w.awaited[k]; a.from == s && a.number == number {
-			last := len(w.awaited) - 1
-			*a, w.awaited[last] = w.awaited[last], awaited{}
-			w.awaited = w.awaited[:last]
-			return
+	c.flushMulticasts()
+	for k := range c.members {
+		if k != c.rank {
+			c.sendMulticast(k, &wire.Multicast{Kind: wire.Left})
 		}
 	}
 }
 
-// ask asks for the multicasts that have not come.
+// sendMulticast queues a record about multicasts. The caller holds World.mu.
+func (c *Comm) sendMulticast(rank int, d *wire.Multicast) {
+	d.Context = c.context
+	c.w.queue(c.members[rank], item{raw: wire.AppendMulticast(nil, d)})
+}
+
+// takeMulticast takes in a frame of multicasts or, if it is reliable, a record. The caller holds
+// mu, and has what is queued carried out.
+func (w *World) takeMulticast(from matching.Rank, rec []byte, reliable bool) error {
+	e := earlyRecord{from: from}
+	d := &e.multicast
+	if err := wire.ParseMulticast(d, rec); err != nil || w.closed || w.all[from].err != nil {
+		return err
+	}
+	switch c := w.comms[d.Context]; {
+	case !reliable && d.Kind != wire.Data:
+		return wire.ErrMalformed
+	case c != nil:
+		return c.takeMulticast(from, d, reliable)
+	case !reliable || w.engine.Revoked(d.Context):
+		return nil // it was freed; or is not made yet, and then the frame is asked for
+	}
+	d.Data = bytes.Clone(d.Data)
+	return w.keepEarly(e)
+}
+
+// takeMulticast takes in what a process says. The caller holds World.mu.
+func (c *Comm) takeMulticast(from matching.Rank, d *wire.Multicast, reliable bool) error {
+	k := c.rankOf(from)
+	if k < 0 || k == c.rank {
+		return wire.ErrMalformed
+	}
+	w, m := c.w, c.multicastState()
+	switch d.Kind {
+	case wire.Ask:
+		m.answer(c, k, d.Number)
+	case wire.Have:
+		if err := m.hear(k, d); err != nil {
+			return err
+		}
+		c.goOn(m)
+	case wire.Left:
+		m.root.listeners[k].left = true
+		c.goOn(m)
+	case wire.Withdrawn:
+		if s := m.source(k, from); s.expects(d.Number) {
+			if r := s.slot(d.Number).request; r != nil {
+				w.complete(r, ErrWithdrawn)
+			}
+		}
+	case wire.Data:
+		s := m.source(k, from)
+		if reliable {
+			s.incarnation = d.Incarnation
+		}
+		if s.incarnation != d.Incarnation {
+			return nil
+		}
+		if r := s.take(d.Number, d.Data, reliable); r != nil {
+			w.complete(r, r.overflow())
+		}
+		w.askBehind(s)
+	}
+	return nil
+}
+
+// askAt has ask called at an instant, or before. The caller holds mu.
+func (w *World) askAt(due time.Time) {
+	if w.nextAsk.IsZero() || due.Before(w.nextAsk) {
+		w.nextAsk = due
+		w.asking.Reset(time.Until(due))
+	}
+}
+
+// ask asks for the multicasts that have not come in time.
 func (w *World) ask() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.asks = len(w.awaited) > 0 && !w.closed; !w.asks {
+	w.nextAsk = time.Time{}
+	if w.closed {
 		return
 	}
-	w.asking.Reset(askTick)
+	now := time.Now()
 	for k := range w.awaited {
 		a := &w.awaited[k]
-		if a.looked++; a.looked >= a.patience && a.from.expects(a.number) {
-			w.askFor(a)
+		if !a.from.expects(a.number) {
+			continue
 		}
+		if !now.Before(a.due) {
+			w.askFor(a, now)
+		}
+		w.askAt(a.due)
 	}
 	w.beginTouched()
 }
@@ -447,16 +348,16 @@ func (w *World) ask() {
 // caller holds mu, and has what is queued carried out.
 func (w *World) askBehind(s *source) {
 	for k := range w.awaited {
-		if a := &w.awaited[k]; a.from == s && !a.asked && s.latest-a.number < multicastWindow && s.expects(a.number) {
-			w.askFor(a)
+		a := &w.awaited[k]
+		if a.from == s && a.pause == askAfter && s.latest-a.number < multicastWindow && s.expects(a.number) {
+			w.askFor(a, time.Now())
 		}
 	}
 }
 
-func (w *World) askFor(a *awaited) {
-	a.asked, a.looked, a.patience = true, 0, min(2*a.patience, maxPatience)
+func (w *World) askFor(a *awaited, now time.Time) {
+	a.pause = min(2*a.pause, maxAskAfter)
+	a.due = now.Add(a.pause)
 	w.stats.Asked++
-	w.queue(a.from.rank, item{raw: wire.AppendMulticast(nil, &wire.Multicast{
-		Ask: true, Context: a.comm.context, Number: a.number,
-	})})
+	a.comm.sendMulticast(a.comm.rankOf(a.from.rank), &wire.Multicast{Kind: wire.Ask, Number: a.number})
 }

@@ -14,6 +14,7 @@ type source struct {
 	begun       uint32        // how many Bcasts of it were called here
 	ended       uint32        // all up to this one have returned
 	latest      uint32        // number that has come
+	missed      uint16        // since the last Have, that have come as records and not as frames, too
 	slots       [multicastWindow]slot
 }
 
@@ -21,49 +22,60 @@ type source struct {
 type slot struct {
 	came    bool
 	data    []byte   // that came before its Bcast was called
-	request *Request // of its Bcast
+	request *Request // of the Bcast that waits for it, or nil
 	over    bool     // that has returned
+	record  uint32   // number of the last that came as a record
 }
-
-func (s *source) slot(number uint32) *slot { return &s.slots[number%multicastWindow] }
 
 // errOrder: a program that has more Bcasts under way than there are slots calls them in no order.
 var errOrder = errors.New("too many are under way at once")
 
+func (s *source) slot(number uint32) *slot { return &s.slots[number%multicastWindow] }
+
 // begin numbers a Bcast that is called.
-func (s *source) begin(r *Request) (number uint32, err error) {
+func (s *source) begin() (number uint32, err error) {
 	if s.begun-s.ended == multicastWindow {
 		return 0, errOrder
 	}
 	s.begun++
-	s.slot(s.begun).request = r
-	r.source = s
 	return s.begun, nil
 }
 
-// end says that a Bcast has returned.
-func (s *source) end(number uint32) {
-	s.slot(number).over = true
-	for v := s.slot(s.ended + 1); v.over; v = s.slot(s.ended + 1) {
-		*v = slot{data: v.data[:0]}
+// end says that a Bcast has returned. It reports whether the root is to be told which have.
+func (s *source) end(number uint32) (tell bool) {
+	v := s.slot(number)
+	v.request, v.over = nil, true
+	for v = s.slot(s.ended + 1); v.over; v = s.slot(s.ended + 1) {
+		*v = slot{data: v.data[:0], record: v.record}
 		s.ended++
+		tell = tell || s.ended == 1 || s.ended%multicastAck == 0
 	}
+	return tell
 }
 
-// expects reports whether a multicast has not come, and may.
+// expects reports whether a multicast has not come, and is wanted.
 func (s *source) expects(number uint32) bool {
-	return number-s.ended-1 < multicastWindow && !s.slot(number).came
+	v := s.slot(number)
+	return number-s.ended-1 < multicastWindow && !v.came && !v.over
 }
 
 // take takes a multicast in, if it is wanted. It returns the Bcast that has waited for it, or nil.
-func (s *source) take(number uint32, data []byte) *Request {
+func (s *source) take(number uint32, data []byte, record bool) *Request {
+	v := s.slot(number)
 	if !s.expects(number) {
+		if !record && v.record == number && s.missed > 0 { // it was late, and not lost
+			v.record = 0
+			s.missed--
+		}
 		return nil
+	}
+	if record && number != 1 {
+		v.record = number
+		s.missed++
 	}
 	if number-s.latest < multicastWindow {
 		s.latest = number
 	}
-	v := s.slot(number)
 	v.came = true
 	if v.request == nil {
 		v.data = append(v.data[:0], data...)
@@ -71,15 +83,6 @@ func (s *source) take(number uint32, data []byte) *Request {
 	}
 	v.request.fill(data)
 	return v.request
-}
-
-// deliver gives a Bcast that was called its multicast, if that has come before.
-func (s *source) deliver(number uint32) bool {
-	v := s.slot(number)
-	if v.came {
-		v.request.fill(v.data)
-	}
-	return v.came
 }
 
 // fill puts a multicast into the memory of its Bcast.

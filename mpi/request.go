@@ -40,10 +40,9 @@ type Request struct {
 	next, prev *Request // of those that are active
 	any        []*anyOf // who waits for this request or another one
 
-	withdrawn bool    // a send whose memory is its caller's again
-	detached  bool    // nobody waits for it
-	internal  bool    // it is the communicator's own
-	source    *source // whose multicast it waits for, or nil
+	withdrawn bool // a send whose memory is its caller's again
+	detached  bool // nobody waits for it
+	multicast multicastWait
 
 	// queued is not 0 while an item that was not carried out, or a Get, uses the request's memory.
 	queued atomic.Int32

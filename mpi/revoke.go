@@ -79,7 +79,7 @@ func (r *Request) revoke() {
 		}
 		w.complete(r, ErrRevoked)
 	default:
-		if r.source != nil {
+		if r.multicast != (multicastWait{}) {
 			w.complete(r, ErrRevoked)
 		}
 	}

@@ -110,7 +110,7 @@ type World struct {
 	early    []earlyRecord
 	probing  bool      // all processes are expected
 	awaited  []awaited // multicasts
-	asks     bool      // asking runs
+	nextAsk  time.Time // when asking fires; or zero
 	stats    Counters
 }
 
@@ -241,7 +241,10 @@ func (w *World) Close() error {
 		v.end(ErrClosed)
 	}
 	w.endAgreements()
-	w.flushMulticasts()
+	for _, c := range w.comms {
+		c.flushMulticasts()
+	}
+	w.beginTouched()
 	for w.sending() { // others wait for what is queued
 		w.idle.Wait()
 	}
@@ -369,8 +372,10 @@ func (w *World) fail(node mcd.NodeID, err error) {
 	w.failInAgreements(rank)
 	for r := w.active; r != nil; {
 		next := r.next
-		if r.source != nil && r.source.rank == rank {
+		if v := r.multicast; v.from != nil && v.from.rank == rank {
 			w.complete(r, p.err)
+		} else if v.multicasts != nil && r.comm.hasRoom(v.multicasts, v.number) {
+			w.complete(r, nil)
 		}
 		w.failIfDeserted(r)
 		r = next

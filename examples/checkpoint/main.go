@@ -1,16 +1,16 @@
 // Command checkpoint goes on when a process dies, without a disk. Each rank computes some blocks of
-// numbers, and after every 10 steps puts a copy of them into the memory of the next rank. Rank 2 dies
-// after a while. The others revoke the communicator, so that nobody waits for one who has seen that,
-// shrink it, go back to the last copy that all have, and share the dead one's blocks. The result is
-// compared with that of one process.
+// numbers, and after every 10 steps puts a copy of them into the memory of the next rank. Rank 2
+// dies after a while. The others revoke the communicator, so that nobody waits for one who has seen
+// that, shrink it, go back to the last copy that all have, and share the dead one's blocks. The
+// result is compared with that of one process.
 //
 //	go run ./examples/checkpoint
 //	go build ./examples/checkpoint && rawlane run -n 4 --keep-going ./checkpoint -kill
 //
 // With -kill rank 2 ends as by "kill -9", for which it needs a process of its own.
 //
-// Source: Bland et al., IJHPCA 27 (2013) (ULFM); Plank, Li, Puening, "Diskless Checkpointing", IEEE TPDS
-// 9 (1998).
+// Source: Bland et al., IJHPCA 27 (2013) (ULFM); Plank, Li, Puening, "Diskless Checkpointing", IEEE
+// TPDS 9 (1998).
 package main
 
 import (

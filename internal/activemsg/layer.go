@@ -88,9 +88,9 @@ func (l *Layer[N]) KnowDown(node mcd.NodeID) {
 }
 
 // Close flushes and closes the domain. The error names the nodes that have not confirmed what was
-// pushed to them. It does not name those that were down before Closing, of which Down or KnowDown was
-// told, those to which nothing was under way, and those that have left: a cluster that ends has some
-// such.
+// pushed to them. It does not name those that were down before Closing, of which Down or KnowDown
+// was told, those to which nothing was under way, and those that have left: a cluster that ends has
+// some such.
 func (l *Layer[N]) Close() error {
 	l.Closing()
 	errs := []error{withoutDown(l.Domain.Close())}

@@ -8,15 +8,20 @@ import (
 	"github.com/rawlane/rawlane/internal/fuzzseed"
 )
 
-// multicasts is one of each, with the bytes that they are.
+// multicasts is one of each kind, with the bytes that they are.
 var multicasts = []struct {
 	record Multicast
 	bytes  string
 }{
-	{Multicast{Context: 0x41424344, Number: 0x01020304, Incarnation: 0x61626364, Data: []byte("xyz")},
+	{Multicast{Kind: Data, Context: 0x41424344, Number: 0x01020304, Incarnation: 0x61626364, Data: []byte("xyz")},
 		"\x1c\x01\x00\x00ABCD\x01\x02\x03\x04abcdxyz"},
-	{Multicast{Context: 1, Number: 2, Incarnation: 3}, "\x1c\x01\x00\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x03"},
-	{Multicast{Ask: true, Context: 1, Number: 2}, "\x1c\x02\x00\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x00"},
+	{Multicast{Kind: Data, Context: 1, Number: 2, Incarnation: 3},
+		"\x1c\x01\x00\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x03"},
+	{Multicast{Kind: Ask, Context: 1, Number: 2}, "\x1c\x02\x00\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x00"},
+	{Multicast{Kind: Have, Context: 1, Number: 2, Missed: 0x0304},
+		"\x1c\x03\x03\x04\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x00"},
+	{Multicast{Kind: Withdrawn, Context: 1, Number: 2}, "\x1c\x04\x00\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x00"},
+	{Multicast{Kind: Left, Context: 1}, "\x1c\x05\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00"},
 }
 
 func TestMulticast(t *testing.T) {
@@ -26,7 +31,7 @@ func TestMulticast(t *testing.T) {
 			t.Errorf("%+v: %x, want %x", want.record, b, want.bytes)
 		}
 		var got Multicast
-		if err := ParseMulticast(&got, b); err != nil || !IsMulticast(b) || got.Ask != want.record.Ask ||
+		if err := ParseMulticast(&got, b); err != nil || !IsMulticast(b) || got.Kind != want.record.Kind || got.Missed != want.record.Missed ||
 			got.Context != want.record.Context || got.Number != want.record.Number ||
 			got.Incarnation != want.record.Incarnation || !bytes.Equal(got.Data, want.record.Data) {
 			t.Errorf("%+v, %v, want %+v", got, err, want.record)
@@ -45,12 +50,13 @@ func TestMulticast(t *testing.T) {
 func TestMulticast_Malformed(t *testing.T) {
 	for name, b := range map[string]string{
 		"says nothing":                "\x1c\x00\x00\x00ABCD\x00\x00\x00\x01abcd",
-		"says what is not known":      "\x1c\x03\x00\x00ABCD\x00\x00\x00\x01abcd",
+		"says what is not known":      "\x1c\x06\x00\x00ABCD\x00\x00\x00\x01\x00\x00\x00\x00",
 		"has what is reserved":        "\x1c\x01\x01\x00ABCD\x00\x00\x00\x01abcd",
-		"has what is reserved, too":   "\x1c\x01\x00\x01ABCD\x00\x00\x00\x01abcd",
+		"has what is reserved, too":   "\x1c\x02\x00\x01ABCD\x00\x00\x00\x01\x00\x00\x00\x00",
 		"is of no incarnation":        "\x1c\x01\x00\x00ABCD\x00\x00\x00\x01\x00\x00\x00\x00",
 		"asks for an incarnation's":   "\x1c\x02\x00\x00ABCD\x00\x00\x00\x01\x00\x00\x00\x01",
 		"asks for one, and says more": "\x1c\x02\x00\x00ABCD\x00\x00\x00\x01\x00\x00\x00\x00a",
+		"says who has left, and what": "\x1c\x05\x00\x00ABCD\x00\x00\x00\x01\x00\x00\x00\x00",
 	} {
 		if err := ParseMulticast(new(Multicast), []byte(b)); !errors.Is(err, ErrMalformed) {
 			t.Errorf("a record that %s: %v", name, err)

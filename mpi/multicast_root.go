@@ -1,0 +1,199 @@
+package mpi
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mpi/internal/wire"
+	"github.com/rawlane/rawlane/transport"
+)
+
+// root is a process' part in the multicasts that it sends in a communicator. World.mu guards it.
+type root struct {
+	incarnation uint32
+	begun       uint32   // how many Bcasts were called
+	waiting     []uint32 // of these, which were not sent yet
+	kept        [multicastWindow]kept
+	listeners   []listener // by rank
+}
+
+// kept is a multicast that was sent, as long as somebody may ask for it.
+type kept struct {
+	number uint32
+	record []byte
+}
+
+// listener is another process as the root of multicasts knows it.
+type listener struct {
+	met   bool   // it takes the root's frames, as it has the first record
+	has   uint32 // all up to this one, or has given them up: then also such as were not called here
+	left  bool   // it takes none any more
+	deaf  bool   // it gets records
+	pause int    // how many times more it tells what it has, until it is not taken for deaf
+	last  int    // what pause was at first
+}
+
+// lead is the root's part of a multicast. The error names the processes that are down.
+func (o collective) lead(m *multicasts, buf []byte) error {
+	w := o.w
+	w.mu.Lock()
+	m.root.begun++
+	number := m.root.begun
+	m.root.waiting = append(m.root.waiting, number)
+	err := o.awaitRoom(m, number)
+	if err == nil {
+		err = o.state()
+	}
+	m.root.waiting = slices.DeleteFunc(m.root.waiting, func(n uint32) bool { return n == number })
+	if err != nil {
+		w.mu.Unlock()
+		return err
+	}
+	return o.tell(m, number, buf)
+}
+
+// awaitRoom waits until a multicast takes the place of one that nobody asks for any more. The
+// caller holds World.mu, which awaitRoom gives back meanwhile.
+func (o collective) awaitRoom(m *multicasts, number uint32) error {
+	if o.hasRoom(m, number) {
+		return nil
+	}
+	if err := o.state(); err != nil {
+		return err
+	}
+	w := o.w
+	r := w.spare.request()
+	o.begin(r, nil)
+	r.multicast = multicastWait{multicasts: m, number: number}
+	w.activate(r)
+	var expect []*process
+	for _, rank := range o.members {
+		expect = append(expect, w.expected(rank)...)
+	}
+	w.mu.Unlock()
+	w.expect(expect)
+	err := w.layer.Handler.Await(o.ctx, &r.completion)
+	w.mu.Lock()
+	w.complete(r, err) // if the wait has ended without
+	err = r.completion.Err()
+	w.spare.keepRequest(r)
+	return err
+}
+
+// hasRoom reports whether all that live have the multicast whose place another one takes; and the
+// first, before the second goes. The caller holds World.mu.
+func (c *Comm) hasRoom(m *multicasts, number uint32) bool {
+	for k, rank := range c.members {
+		l := &m.root.listeners[k]
+		lacks := int32(number-l.has) > multicastWindow || number != 1 && !l.met
+		if k != c.rank && lacks && !l.left && c.w.all[rank].err == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// tell sends a multicast. The caller holds World.mu, which tell gives back.
+func (o collective) tell(m *multicasts, number uint32, buf []byte) error {
+	w := o.w
+	place := &m.root.kept[number%multicastWindow]
+	place.number = number
+	place.record = wire.AppendMulticast(place.record[:0], &wire.Multicast{
+		Kind: wire.Data, Context: o.context, Number: number, Incarnation: m.root.incarnation, Data: buf,
+	})
+	var errs []error
+	heard := false
+	for k, rank := range o.members {
+		l := &m.root.listeners[k]
+		switch {
+		case k == o.rank || l.left:
+		case w.all[rank].err != nil:
+			errs = append(errs, w.all[rank].err)
+		case number == 1 || l.deaf || len(place.record) > w.ep.MaxPayload():
+			w.queue(rank, item{raw: bytes.Clone(place.record)})
+		default:
+			heard = true
+		}
+	}
+	var later []byte
+	to := mcd.ToGroup(m.group, w.multicasts.ID())
+	if heard {
+		w.stats.Multicasts++
+		err := w.multicasts.TrySend(0, to, place.record)
+		if errors.Is(err, transport.ErrBusy) {
+			later, err = bytes.Clone(place.record), nil
+		}
+		errs = append(errs, err)
+	}
+	w.run()
+	if later != nil {
+		errs = append(errs, w.multicasts.SendVia(o.ctx, 0, to, later))
+	}
+	return errors.Join(errs...)
+}
+
+// answer answers a process that asks for a multicast. One that was not sent yet is asked for again.
+// The caller holds World.mu.
+func (m *multicasts) answer(c *Comm, rank int, number uint32) {
+	place := &m.root.kept[number%multicastWindow]
+	switch ahead := m.root.begun - number; {
+	case place.number == number && place.record != nil:
+		c.w.queue(c.members[rank], item{raw: bytes.Clone(place.record)})
+	case ahead < 1<<31 && !slices.Contains(m.root.waiting, number):
+		c.sendMulticast(rank, &wire.Multicast{Kind: wire.Withdrawn, Number: number})
+	}
+}
+
+// hear takes in what a process says that it has. The caller holds World.mu.
+func (m *multicasts) hear(rank int, d *wire.Multicast) error {
+	l := &m.root.listeners[rank]
+	if d.Number-l.has > 1<<31 {
+		return wire.ErrMalformed
+	}
+	l.met, l.has = true, d.Number
+	switch {
+	case l.deaf:
+		l.pause--
+		l.deaf = l.pause > 0
+	case d.Missed >= deafFrom:
+		l.last = max(deafPause, 2*l.last)
+		l.deaf, l.pause = true, l.last
+	}
+	return nil
+}
+
+// goOn has the multicasts go that have room now. The caller holds World.mu.
+func (c *Comm) goOn(m *multicasts) {
+	if len(m.root.waiting) == 0 {
+		return
+	}
+	for r := c.w.active; r != nil; {
+		next := r.next
+		if v := r.multicast; v.multicasts == m && c.hasRoom(m, v.number) {
+			c.w.complete(r, nil)
+		}
+		r = next
+	}
+}
+
+// flushMulticasts sends what processes are not known to have: this one answers nobody from then on.
+// The caller holds World.mu, and has what is queued carried out.
+func (c *Comm) flushMulticasts() {
+	m := c.multicasts
+	if m == nil {
+		return
+	}
+	for k, rank := range c.members {
+		l := &m.root.listeners[k]
+		if k == c.rank || l.left || c.w.all[rank].err != nil {
+			continue
+		}
+		for number := l.has + 1; int32(m.root.begun-number) >= 0; number++ {
+			if place := &m.root.kept[number%multicastWindow]; place.number == number && place.record != nil {
+				c.w.queue(rank, item{raw: bytes.Clone(place.record)})
+			}
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package mpi
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
+)
+
+// After 2^32 Bcasts of a root a Close sends what was lost, as it does before.
+func TestMulticast_Wrap(t *testing.T) {
+	for name, base := range map[string]uint32{"apart": 1 << 20, "wraps": 0xfffffff0, "to 0": 0xfffffff0} {
+		t.Run(name, func(t *testing.T) {
+			count := 18
+			if name == "to 0" {
+				count = 16
+			}
+			synctest.Test(t, func(t *testing.T) {
+				eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+				var worlds []*World
+				for _, ep := range eps {
+					w, err := Open(ep, Config{Algorithms: []Algorithm{{Operation: "bcast", Name: byMulticast}}})
+					if err != nil {
+						t.Fatal(err)
+					}
+					worlds = append(worlds, w)
+				}
+				root, c := worlds[0].Comm(), worlds[1].Comm()
+				root.w.mu.Lock()
+				m := root.multicastState()
+				m.root.begun, m.root.listeners[1].has, m.root.listeners[1].met = base, base, true
+				root.w.mu.Unlock()
+				c.w.mu.Lock()
+				s := c.multicastState().source(0, 0) // nothing of it was heard: its incarnation is not known
+				s.begun, s.ended = base, base
+				c.w.mu.Unlock()
+				for k := range count {
+					if err := Bcast(t.Context(), root, []int{k}, 0); err != nil {
+						t.Error(err)
+					}
+				}
+				if err := worlds[0].Close(); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(10 * time.Millisecond)
+				for k := range count {
+					b := []int{-1}
+					if err := Bcast(t.Context(), c, b, 0); err != nil || b[0] != k {
+						t.Errorf("Bcast %d: %d, %v", k, b[0], err)
+						break
+					}
+				}
+				_ = worlds[1].Close()
+			})
+		})
+	}
+}
