@@ -2,7 +2,9 @@ package mpi
 
 import "context"
 
-// Bcast gives root's buf to all: MPI_Bcast. A short one is a multicast, as Algorithms says.
+// Bcast gives root's buf to all: MPI_Bcast. A short one is a multicast, as Algorithms says. Errors:
+// ErrRank, ErrTruncate, ErrFreed, ErrRevoked, ErrClosed; ErrWithdrawn if the root has given up; a
+// *ProcessError of the root, or at the root of another process; ctx's.
 func Bcast[T Element](ctx context.Context, c *Comm, buf []T, root int) error {
 	return c.do(ctx, "bcast", func(o collective) error {
 		b := bytesOf(buf)
