@@ -462,3 +462,54 @@ func TestMulticast_CrossedAsksAreNoLosses(t *testing.T) {
 		})
 	}
 }
+
+// Who has missed some now and then is not taken for deaf.
+func TestMulticast_SomeMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lost atomic.Bool
+		worlds, _ := openLossy(t, 2, byMulticast, lost.Load)
+		inAll(worlds, func(c *mpi.Comm) {
+			for k := range 160 {
+				if c.Rank() == 0 {
+					lost.Store(k%16 > 0 && k%16 <= 5)
+				}
+				bcastValue(t, c, k, 0)
+				must(t, c.Barrier(t.Context()))
+			}
+			want := [][2]uint64{{159, 0}, {0, 50}}[c.Rank()]
+			if got := c.World().Counters(); [...]uint64{got.Multicasts, got.Asked} != want {
+				t.Errorf("rank %d: %d multicasts, %d asked for, want %v", c.Rank(), got.Multicasts, got.Asked, want)
+			}
+		})
+		closeAll(worlds)
+	})
+}
+
+// A multicast that was lost is asked for as soon as a later one has come, whether its Bcast is called
+// before that or after.
+func TestMulticast_AskedForAtOnce(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var lost atomic.Bool
+			worlds, _ := openLossy(t, 2, byMulticast, lost.Load)
+			inAll(worlds, func(c *mpi.Comm) { bcastValue(t, c, 0, 0) })
+			inAll(worlds, func(c *mpi.Comm) {
+				switch {
+				case c.Rank() == 0 && !late:
+					time.Sleep(time.Millisecond)
+				case c.Rank() == 1 && late:
+					time.Sleep(time.Millisecond)
+				}
+				start := time.Now()
+				lost.Store(true)
+				bcastValue(t, c, 1, 0)
+				lost.Store(false)
+				bcastValue(t, c, 2, 0)
+				if took := time.Since(start); c.Rank() == 1 && took > 1500*time.Microsecond {
+					t.Errorf("late: %v: it came after %v", late, took)
+				}
+			})
+			closeAll(worlds)
+		})
+	}
+}
