@@ -28,8 +28,7 @@ const (
 )
 
 // algorithms are in the order in which they are looked for: the last one that is for an operation
-// counts. The lengths are calculated: from there on the bytes of a step take longer than its round
-// trip. "rawlane bench mpi allreduce --algorithm" measures them.
+// counts. From its length on one is the quicker on kernel links: "go run ./bench/algorithms".
 var algorithms = []Algorithm{
 	{"allreduce", 0, 0, doubling, thakur + ", §4.5"},
 	{"allreduce", 0, 32 << 10, rabenseifner, thakur + ", §4.5"},

@@ -1,0 +1,214 @@
+//go:build linux
+
+// Command algorithms answers: which algorithm of a collective operation is the quickest, for which
+// numbers of ranks and bytes, and how much slower is the one that package mpi chooses? Those of an
+// operation take turns among so many processes, a namespace each.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rawlane/rawlane/bench/harness"
+	"github.com/rawlane/rawlane/internal/testbed"
+	"github.com/rawlane/rawlane/mpi"
+)
+
+var (
+	nodesFlag = flag.String("nodes", "2,4,8", "numbers of ranks")
+	link      = flag.String("link", "ring", "kind of link")
+)
+
+func main() {
+	b := harness.Bench{Name: "algorithms", Link: "processes, a namespace each, on a bridge",
+		Rounds: 5, Iters: 300, MinIters: 1, Run: run}
+	b.Main()
+}
+
+const (
+	// timeout bounds one round of one algorithm.
+	timeout = 2 * time.Minute
+	// limit of the choice's median over the least of any algorithm, for the size where it is worst.
+	limit = 1.5
+)
+
+// operations are those with a choice, and the sizes in bytes: of a bcast those that a multicast
+// takes.
+var operations = []struct {
+	name  string
+	sizes []int
+}{
+	{"bcast", []int{4, 64, 1 << 10}},
+	{"allreduce", []int{8, 1 << 10, 4 << 10, 16 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20}},
+	{"allgather", []int{8, 256, 1 << 10, 4 << 10, 8 << 10, 16 << 10, 64 << 10}},
+}
+
+func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
+	nodes, err := harness.ParseNodes(*nodesFlag, testbed.MaxNodes)
+	if err != nil {
+		return r, err
+	}
+	var tables []*table
+	var variants []harness.Variant
+	var programs harness.Programs
+	for _, o := range operations {
+		for _, n := range nodes {
+			t := newTable(o.name, o.sizes, n, b.Rounds)
+			tables = append(tables, t)
+			r.Tables = append(r.Tables, &t.Table)
+			for _, name := range algorithmsOf(o.name) {
+				v := harness.Variant{Name: fmt.Sprintf("%s, %s, %d ranks", o.name, name, n)}
+				v.Run = func(ctx context.Context) error { return t.measure(ctx, &programs, name, b.Iters) }
+				for _, size := range o.sizes {
+					v.Rows = append(v.Rows, rowName(size, name))
+				}
+				variants = append(variants, v)
+			}
+		}
+	}
+	if b.Rows {
+		return harness.RowsOf(variants), nil
+	}
+	if err := testbed.Reexec(); err != nil {
+		return r, err
+	}
+	dir, err := os.MkdirTemp("", "rawlane-bench-")
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if programs, err = harness.Build(ctx, dir); err != nil {
+		return r, err
+	}
+	if err := b.RunRounds(ctx, variants); err != nil {
+		return r, err
+	}
+	for _, t := range tables {
+		t.sort()
+		r.Targets = append(r.Targets, t.target())
+	}
+	return r, nil
+}
+
+// algorithmsOf are those of an operation, each once.
+func algorithmsOf(operation string) (names []string) {
+	for _, a := range mpi.Algorithms() {
+		if a.Operation == operation && !slices.Contains(names, a.Name) {
+			names = append(names, a.Name)
+		}
+	}
+	return names
+}
+
+// chosen is the one that package mpi takes: the last in its table that fits.
+func chosen(operation string, ranks, size int) (name string) {
+	for _, a := range mpi.Algorithms() {
+		if a.Operation == operation && ranks >= a.Processes && size >= a.From {
+			name = a.Name
+		}
+	}
+	return name
+}
+
+// table is the mean times of an operation's algorithms, in us.
+type table struct {
+	harness.Table
+	operation string
+	ranks     int
+	sizes     []int
+}
+
+func newTable(operation string, sizes []int, ranks, rounds int) *table {
+	t := &table{operation: operation, ranks: ranks, sizes: sizes}
+	t.Table = harness.Table{
+		Title: fmt.Sprintf("%s among %d ranks on %s, us; median of %d rounds\n%-32s %9s %21s %7s",
+			operation, ranks, *link, rounds, "", "mean", "means of the rounds", "/ best"),
+		Text: func(r *harness.Row) string {
+			size, name := splitName(r.Name)
+			mark := ""
+			if chosen(operation, ranks, size) == name {
+				mark = "  chosen"
+			}
+			return fmt.Sprintf("%-32s %9.2f %9.2f - %9.2f %7.2f%s",
+				r.Name, r.Median(), r.Min(), r.Max(), r.Over(t.best(size)), mark)
+		},
+		JSON: func(r *harness.Row) map[string]any {
+			size, name := splitName(r.Name)
+			return map[string]any{"operation": operation, "ranks": ranks, "size_bytes": size, "algorithm": name,
+				"mean_us": r.Median(), "rounds": len(r.Values), "lowest_mean_us": r.Min(), "highest_mean_us": r.Max(),
+				"ratio_to_best": r.Over(t.best(size)), "chosen": chosen(operation, ranks, size) == name}
+		},
+	}
+	return t
+}
+
+func rowName(size int, algorithm string) string { return fmt.Sprintf("%d, %s", size, algorithm) }
+
+func splitName(row string) (size int, algorithm string) {
+	number, algorithm, _ := strings.Cut(row, ", ")
+	size, _ = strconv.Atoi(number) // ours
+	return size, algorithm
+}
+
+// measure is a round of an algorithm, with all sizes.
+func (t *table) measure(ctx context.Context, programs *harness.Programs, algorithm string, iters int) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var sizes []string
+	for _, size := range t.sizes {
+		sizes = append(sizes, strconv.Itoa(size))
+	}
+	type line struct {
+		Size int     `json:"size_bytes"`
+		Mean float64 `json:"mean_us"`
+	}
+	lines, err := harness.Lines[line](ctx, programs, "mpi", t.operation, "--link", *link,
+		"--nodes", strconv.Itoa(t.ranks), "--algorithm", algorithm,
+		"--size", strings.Join(sizes, ","), "--iters", strconv.Itoa(iters))
+	for _, l := range lines {
+		t.Add(rowName(l.Size, algorithm), l.Mean)
+	}
+	return err
+}
+
+// sort puts the algorithms of each size side by side.
+func (t *table) sort() {
+	slices.SortStableFunc(t.Rows, func(a, b *harness.Row) int {
+		left, _ := splitName(a.Name)
+		right, _ := splitName(b.Name)
+		return cmp.Compare(left, right)
+	})
+}
+
+// best returns the quickest algorithm's row of a size.
+func (t *table) best(size int) (best *harness.Row) {
+	for _, r := range t.Rows {
+		if s, _ := splitName(r.Name); s == size && (best == nil || r.Median() < best.Median()) {
+			best = r
+		}
+	}
+	return best
+}
+
+// target is of the size where the choice is worst.
+func (t *table) target() harness.Target {
+	worst, at := 0.0, 0
+	for _, size := range t.sizes {
+		got := t.Find(rowName(size, chosen(t.operation, t.ranks, size))).Over(t.best(size))
+		if got > worst {
+			worst, at = got, size
+		}
+	}
+	return harness.Target{
+		What: fmt.Sprintf("%-9s %2d ranks: the choice at most %.2f x the best", t.operation, t.ranks, limit),
+		Got:  worst, Limit: limit, Note: fmt.Sprintf("of %d bytes, ", at),
+	}
+}
