@@ -47,9 +47,14 @@ func (w *World) beginMaking() {
 func (w *World) endMaking() {
 	w.mu.Lock()
 	if w.making--; w.making == 0 {
+		for k := range w.early {
+			if e := &w.early[k]; e.multicast.Kind == wire.Data && !w.closed {
+				w.sayLeft(e.from, e.multicast.Context)
+			}
+		}
 		w.early = nil
 	}
-	w.mu.Unlock()
+	w.run()
 }
 
 // add makes a communicator known, and takes in what has come for it.
@@ -126,7 +131,7 @@ func (c *Comm) endFree(all bool) {
 			w.act()
 		}
 	}
-	if !all && !c.revoked.Load() {
+	if !all && !c.revoked.Load() && !w.closed {
 		c.leaveMulticasts()
 	}
 	w.wakeProbes()

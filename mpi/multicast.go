@@ -96,6 +96,9 @@ func (o collective) listen(m *multicasts, buf []byte, root int) error {
 		err = w.all[s.rank].err
 	}
 	if err == nil && !s.slot(number).came {
+		err = s.left
+	}
+	if err == nil && !s.slot(number).came {
 		err = o.await(r, s, number)
 	}
 	if s.end(number) && w.all[s.rank].err == nil && !w.closed {
@@ -234,16 +237,16 @@ func (c *Comm) leaveGroup() {
 	}
 }
 
-// leaveMulticasts tells the others that this process has freed the communicator alone. The caller
-// holds World.mu, and has what is queued carried out.
+// leaveMulticasts tells the others that this process has freed the communicator alone; else they
+// hear it when they send something. The caller holds World.mu, and has what is queued carried out.
 func (c *Comm) leaveMulticasts() {
 	if c.multicasts == nil {
 		return
 	}
 	c.flushMulticasts()
-	for k := range c.members {
+	for k, rank := range c.members {
 		if k != c.rank {
-			c.sendMulticast(k, &wire.Multicast{Kind: wire.Left})
+			c.w.sayLeft(rank, c.context)
 		}
 	}
 }
@@ -262,16 +265,29 @@ func (w *World) takeMulticast(from matching.Rank, rec []byte, reliable bool) err
 	if err := wire.ParseMulticast(d, rec); err != nil || w.closed || w.all[from].err != nil {
 		return err
 	}
-	switch c := w.comms[d.Context]; {
+	c := w.comms[d.Context]
+	early := c == nil && w.making > 0 && !w.engine.Revoked(d.Context)
+	switch {
 	case !reliable && d.Kind != wire.Data:
 		return wire.ErrMalformed
-	case c != nil:
+	case c != nil && !c.left:
 		return c.takeMulticast(from, d, reliable)
-	case !reliable || w.engine.Revoked(d.Context):
-		return nil // it was freed; or is not made yet, and then the frame is asked for
+	case !reliable || early && d.Kind == wire.Ask: // which is asked for again
+		return nil
+	case early:
+		d.Data = bytes.Clone(d.Data)
+		return w.keepEarly(e)
+	case d.Kind == wire.Data || d.Kind == wire.Ask:
+		w.sayLeft(from, d.Context)
 	}
-	d.Data = bytes.Clone(d.Data)
-	return w.keepEarly(e)
+	return nil
+}
+
+// sayLeft tells a process that this one takes, and answers, nothing in a communicator. The caller
+// holds mu, and has what is queued carried out.
+func (w *World) sayLeft(to matching.Rank, context uint32) {
+	left := wire.Multicast{Kind: wire.Left, Context: context}
+	w.queue(to, item{raw: wire.AppendMulticast(nil, &left)})
 }
 
 // takeMulticast takes in what a process says. The caller holds World.mu.
@@ -292,6 +308,7 @@ func (c *Comm) takeMulticast(from matching.Rank, d *wire.Multicast, reliable boo
 	case wire.Left:
 		m.root.listeners[k].left = true
 		c.goOn(m)
+		m.source(k, from).leave(c)
 	case wire.Withdrawn:
 		if s := m.source(k, from); s.expects(d.Number) {
 			if r := s.slot(d.Number).request; r != nil {

@@ -33,6 +33,8 @@ type listener struct {
 	deaf  bool   // it gets records
 	pause int    // how many times more it tells what it has, until it is not taken for deaf
 	last  int    // what pause was at first
+	well  int    // how many times it has told that it has missed few, since it was deaf
+	heard uint32 // what is behind this number goes as frames
 }
 
 // lead is the root's part of a multicast. The error names the processes that are down.
@@ -87,7 +89,8 @@ func (o collective) awaitRoom(m *multicasts, number uint32) error {
 func (c *Comm) hasRoom(m *multicasts, number uint32) bool {
 	for k, rank := range c.members {
 		l := &m.root.listeners[k]
-		lacks := int32(number-l.has) > multicastWindow || number != 1 && !l.met
+		stranger := number != 1 && !l.met
+		lacks := stranger || int32(number-l.has) > multicastWindow
 		if k != c.rank && lacks && !l.left && c.w.all[rank].err == nil {
 			return false
 		}
@@ -121,15 +124,18 @@ func (o collective) tell(m *multicasts, number uint32, buf []byte) error {
 	to := mcd.ToGroup(m.group, w.multicasts.ID())
 	if heard {
 		w.stats.Multicasts++
-		err := w.multicasts.TrySend(0, to, place.record)
-		if errors.Is(err, transport.ErrBusy) {
-			later, err = bytes.Clone(place.record), nil
-		}
-		errs = append(errs, err)
+		if err := w.multicasts.TrySend(0, to, place.record); errors.Is(err, transport.ErrBusy) {
+			later = bytes.Clone(place.record)
+		} else if errors.Is(err, mcd.ErrClosed) {
+			errs = append(errs, err)
+		} // else the frame is lost
 	}
 	w.run()
 	if later != nil {
-		errs = append(errs, w.multicasts.SendVia(o.ctx, 0, to, later))
+		err := w.multicasts.SendVia(o.ctx, 0, to, later)
+		if errors.Is(err, mcd.ErrClosed) || o.ctx.Err() != nil {
+			errs = append(errs, err)
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -156,10 +162,15 @@ func (m *multicasts) hear(rank int, d *wire.Multicast) error {
 	switch {
 	case l.deaf:
 		l.pause--
-		l.deaf = l.pause > 0
+		l.deaf, l.heard = l.pause > 0, m.root.begun
+	case int32(d.Number-l.heard) < multicastAck: // it tells of records, too
 	case d.Missed >= deafFrom:
 		l.last = max(deafPause, 2*l.last)
-		l.deaf, l.pause = true, l.last
+		l.deaf, l.pause, l.well = true, l.last, 0
+	default:
+		if l.well++; l.well >= l.last {
+			l.last = 0
+		}
 	}
 	return nil
 }
@@ -190,7 +201,11 @@ func (c *Comm) flushMulticasts() {
 		if k == c.rank || l.left || c.w.all[rank].err != nil {
 			continue
 		}
-		for number := l.has + 1; int32(m.root.begun-number) >= 0; number++ {
+		has := m.root.begun - multicastWindow // at the least
+		if int32(l.has-has) > 0 {
+			has = l.has
+		}
+		for number := has + 1; int32(m.root.begun-number) >= 0; number++ {
 			if place := &m.root.kept[number%multicastWindow]; place.number == number && place.record != nil {
 				c.w.queue(rank, item{raw: bytes.Clone(place.record)})
 			}

@@ -2,12 +2,14 @@ package mpi
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/rawlane/rawlane/mpi/internal/matching"
 )
 
 // source is what a process has of the multicasts of another one in a communicator: each is taken
-// once. World.mu guards it.
+// once. Its Bcasts are called and return in their order, more or less, and multicasts come before
+// them or after: ended <= begun, and latest may be anywhere. World.mu guards it.
 type source struct {
 	rank        matching.Rank // in the world
 	incarnation uint32        // whose frames are taken; 0: none
@@ -15,6 +17,7 @@ type source struct {
 	ended       uint32        // all up to this one have returned
 	latest      uint32        // number that has come
 	missed      uint16        // since the last Have, that have come as records and not as frames, too
+	left        error         // why none comes any more, or nil
 	slots       [multicastWindow]slot
 }
 
@@ -73,7 +76,7 @@ func (s *source) take(number uint32, data []byte, record bool) *Request {
 		v.record = number
 		s.missed++
 	}
-	if number-s.latest < multicastWindow {
+	if int32(number-s.latest) > 0 {
 		s.latest = number
 	}
 	v.came = true
@@ -83,6 +86,16 @@ func (s *source) take(number uint32, data []byte, record bool) *Request {
 	}
 	v.request.fill(data)
 	return v.request
+}
+
+// leave says that the process has freed the communicator alone: what has not come does not.
+func (s *source) leave(c *Comm) {
+	s.left = fmt.Errorf("rank %d: %w", c.rankOf(s.rank), ErrFreed)
+	for k := range s.slots {
+		if r := s.slots[k].request; r != nil {
+			c.w.complete(r, s.left)
+		}
+	}
 }
 
 // fill puts a multicast into the memory of its Bcast.

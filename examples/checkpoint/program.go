@@ -18,11 +18,11 @@ type program struct {
 	blocks [blocks][]uint64 // this rank's; nil: another one's
 
 	// The memory that the rank before this one puts copies into, and this one those of its own: the
-	// last two copies, each of all blocks. A block is led by the number of steps that it has behind
-	// it, and 1 more.
+	// last two copies, each of all blocks. A block is led by the copy's number, from 1.
 	memory []uint64
 	copies *mpi.Win[uint64]
-	copied int // steps of the last copy that was made whole
+	made   int    // number of the last copy that was made whole
+	stepOf [2]int // of the last two: the steps behind them
 }
 
 const copySize = blocks * (1 + cells)
@@ -88,6 +88,7 @@ func (p *program) compute(ctx context.Context) error {
 // copy puts this rank's blocks into its own memory and that of the next rank, in place of the copy
 // before the last.
 func (p *program) copy(ctx context.Context) error {
+	n := p.made + 1
 	if err := p.copies.Fence(ctx); err != nil {
 		return err
 	}
@@ -95,10 +96,9 @@ func (p *program) copy(ctx context.Context) error {
 		if b == nil {
 			continue
 		}
-		at := copyOf(p.step) + k*(1+cells)
-		led := append([]uint64{uint64(p.step) + 1}, b...)
+		led := append([]uint64{uint64(n)}, b...)
 		for _, rank := range []int{p.c.Rank(), (p.c.Rank() + 1) % p.c.Size()} {
-			if err := p.copies.Put(ctx, led, rank, at); err != nil {
+			if err := p.copies.Put(ctx, led, rank, placeOf(n, k)); err != nil {
 				return err
 			}
 		}
@@ -106,12 +106,12 @@ func (p *program) copy(ctx context.Context) error {
 	if err := p.copies.Fence(ctx); err != nil {
 		return err
 	}
-	p.copied = p.step
+	p.made, p.stepOf[n%2] = n, p.step
 	return nil
 }
 
-// copyOf returns where the copy after a step is.
-func copyOf(step int) int { return step / copyEvery % 2 * copySize }
+// placeOf returns where a copy has a block.
+func placeOf(copy, block int) int { return copy%2*copySize + block*(1+cells) }
 
 // recover goes back to the last copy that all survivors have, and shares the blocks among them.
 func (p *program) recover(ctx context.Context) error {
@@ -127,11 +127,12 @@ func (p *program) recover(ctx context.Context) error {
 		return err
 	}
 	p.c = c
-	from := []int64{int64(p.copied)}
+	from := []int64{int64(p.made)}
 	if err := mpi.Allreduce(ctx, c, from, from, mpi.Min[int64]); err != nil {
 		return err
 	}
-	p.step = int(from[0])
+	p.made = int(from[0])
+	p.step = p.stepOf[p.made%2]
 	if err := p.share(ctx); err != nil {
 		return err
 	}
@@ -145,7 +146,7 @@ func (p *program) recover(ctx context.Context) error {
 func (p *program) share(ctx context.Context) error {
 	has := make([]uint8, blocks)
 	for k := range has {
-		if p.memory[copyOf(p.step)+k*(1+cells)] == uint64(p.step)+1 {
+		if p.made > 0 && p.memory[placeOf(p.made, k)] == uint64(p.made) {
 			has[k] = 1
 		}
 	}
@@ -165,7 +166,7 @@ func (p *program) share(ctx context.Context) error {
 		}
 		p.blocks[k] = nil
 		if holders[k%len(holders)] == p.c.Rank() {
-			at := copyOf(p.step) + k*(1+cells) + 1
+			at := placeOf(p.made, k) + 1
 			p.blocks[k] = slices.Clone(p.memory[at : at+cells])
 		}
 	}
