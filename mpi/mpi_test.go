@@ -37,12 +37,7 @@ func bubble(t *testing.T, n int, faults fault.Config, cfg mpi.Config, program fu
 				return f
 			},
 		})
-		var worlds []*mpi.World
-		for _, ep := range eps {
-			w, err := mpi.Open(ep, cfg)
-			must(t, err)
-			worlds = append(worlds, w)
-		}
+		worlds := openAll(t, eps, cfg)
 		var ranks sync.WaitGroup
 		for _, w := range worlds {
 			ranks.Go(func() { program(t, w.Comm()) })
@@ -56,6 +51,17 @@ func bubble(t *testing.T, n int, faults fault.Config, cfg mpi.Config, program fu
 		}
 		ranks.Wait()
 	})
+}
+
+// openAll opens a world on each endpoint.
+func openAll(t *testing.T, eps []*mcd.Endpoint, cfg mpi.Config) (worlds []*mpi.World) {
+	t.Helper()
+	for _, ep := range eps {
+		w, err := mpi.Open(ep, cfg)
+		must(t, err)
+		worlds = append(worlds, w)
+	}
+	return worlds
 }
 
 func must(t *testing.T, err error) {

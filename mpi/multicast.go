@@ -121,16 +121,23 @@ func (o collective) await(r *Request, s *source, number uint32) error {
 	w.awaited = append(w.awaited, awaited{o.Comm, s, number, due, askAfter})
 	w.askAt(due)
 	w.askBehind(s)
-	expect := w.expected(s.rank)
+	err := o.sleep(r, w.expected(s.rank))
+	k := slices.IndexFunc(w.awaited, func(a awaited) bool { return a.from == s && a.number == number })
+	last := len(w.awaited) - 1
+	w.awaited[k], w.awaited[last] = w.awaited[last], awaited{}
+	w.awaited = w.awaited[:last]
+	return err
+}
+
+// sleep waits for an active request, which ends with the wait. Who is expected is probed. The
+// caller holds World.mu, which sleep gives back meanwhile, and what is queued is carried out.
+func (o collective) sleep(r *Request, expect []*process) error {
+	w := o.w
 	w.run()
 	w.expect(expect)
 	err := w.layer.Handler.Await(o.ctx, &r.completion)
 	w.mu.Lock()
 	w.complete(r, err) // if the wait has ended without
-	k := slices.IndexFunc(w.awaited, func(a awaited) bool { return a.from == s && a.number == number })
-	last := len(w.awaited) - 1
-	w.awaited[k], w.awaited[last] = w.awaited[last], awaited{}
-	w.awaited = w.awaited[:last]
 	return r.completion.Err()
 }
 
@@ -304,10 +311,10 @@ func (c *Comm) takeMulticast(from matching.Rank, d *wire.Multicast, reliable boo
 		if err := m.hear(k, d); err != nil {
 			return err
 		}
-		c.goOn(m)
+		c.goOn()
 	case wire.Left:
 		m.root.listeners[k].left = true
-		c.goOn(m)
+		c.goOn()
 		m.source(k, from).leave(c)
 	case wire.Withdrawn:
 		if s := m.source(k, from); s.expects(d.Number) {

@@ -84,6 +84,25 @@ func TestMulticast_SplitFailedAtOne(t *testing.T) {
 	}
 }
 
+// holder loses what is for one address while it holds.
+type holder struct {
+	transport.Link
+	dst   func() transport.MAC
+	holds *atomic.Bool
+}
+
+func (l *holder) Send(frames []transport.Frame) (int, error) {
+	for k := range frames {
+		if l.holds.Load() && frames[k].Dst == l.dst() {
+			continue
+		}
+		if _, err := l.Link.Send(frames[k : k+1]); err != nil {
+			return k, err
+		}
+	}
+	return len(frames), nil
+}
+
 // openHeld opens four worlds; what rank 1 sends to rank 3 is lost while it is held.
 func openHeld(t *testing.T, cfg mpi.Config) (worlds []*mpi.World, holds *atomic.Bool) {
 	holds = new(atomic.Bool)
@@ -98,11 +117,7 @@ func openHeld(t *testing.T, cfg mpi.Config) (worlds []*mpi.World, holds *atomic.
 			return l
 		},
 	})
-	for _, ep := range eps {
-		w, err := mpi.Open(ep, cfg)
-		must(t, err)
-		worlds = append(worlds, w)
-	}
+	worlds = openAll(t, eps, cfg)
 	return worlds, holds
 }
 
@@ -149,12 +164,7 @@ func TestMulticast_DeafComesBack(t *testing.T) {
 					return &distant{&withoutMulticasts{Link: l, lost: lost.Load}}
 				},
 			})
-			var worlds []*mpi.World
-			for _, ep := range eps {
-				w, err := mpi.Open(ep, byMulticast)
-				must(t, err)
-				worlds = append(worlds, w)
-			}
+			worlds := openAll(t, eps, byMulticast)
 			inAll(worlds, func(c *mpi.Comm) {
 				lost.Store(true)
 				for k := range 64 {
@@ -252,12 +262,7 @@ func TestMulticast_LinkErrorForAMoment(t *testing.T) {
 						return &refusing{l, &refuses}
 					},
 				})
-				var worlds []*mpi.World
-				for _, ep := range eps {
-					w, err := mpi.Open(ep, cfg)
-					must(t, err)
-					worlds = append(worlds, w)
-				}
+				worlds := openAll(t, eps, cfg)
 				inAll(worlds, func(c *mpi.Comm) {
 					bcastValue(t, c, 0, 0)
 					must(t, c.Barrier(t.Context()))
@@ -333,20 +338,28 @@ func TestMulticast_BlipsAddUp(t *testing.T) {
 	})
 }
 
+// openDup opens four worlds, and returns rank 0's duplicate of their communicator, in which a Bcast
+// was done.
+func openDup(t *testing.T, cfg mpi.Config) (worlds []*mpi.World, d *mpi.Comm) {
+	worlds, _ = openLossy(t, 4, cfg, func() bool { return false })
+	inAll(worlds, func(c *mpi.Comm) {
+		mine, err := c.Dup(t.Context())
+		must(t, err)
+		bcastValue(t, mine, 1, 0)
+		if c.Rank() == 0 {
+			d = mine
+		}
+	})
+	return worlds, d
+}
+
 // A Free that waits when its world is closed begins nothing: for the race detector.
 func TestMulticast_CloseDuringFree(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
-			worlds, _ := openLossy(t, 4, byMulticast, func() bool { return false })
-			comms := make([]*mpi.Comm, 4)
-			inAll(worlds, func(c *mpi.Comm) {
-				d, err := c.Dup(t.Context())
-				must(t, err)
-				bcastValue(t, d, 1, 0)
-				comms[c.Rank()] = d
-			})
+			worlds, d := openDup(t, byMulticast)
 			done := make(chan error)
-			go func() { done <- comms[0].Free(t.Context()) }()
+			go func() { done <- d.Free(t.Context()) }()
 			time.Sleep(time.Millisecond)
 			err := worlds[0].Close()
 			failed := worlds[0].Comm().Failed()
@@ -367,16 +380,9 @@ func TestMulticast_FreeBehindClose(t *testing.T) {
 	for name, cfg := range configs {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				worlds, _ := openLossy(t, 4, cfg, func() bool { return false })
-				comms := make([]*mpi.Comm, 4)
-				inAll(worlds, func(c *mpi.Comm) {
-					d, err := c.Dup(t.Context())
-					must(t, err)
-					bcastValue(t, d, 1, 0)
-					comms[c.Rank()] = d
-				})
+				worlds, d := openDup(t, cfg)
 				must(t, worlds[0].Close())
-				if err := comms[0].Free(t.Context()); err == nil {
+				if err := d.Free(t.Context()); err == nil {
 					t.Error("Free has not failed")
 				}
 				time.Sleep(time.Second)

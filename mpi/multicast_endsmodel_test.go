@@ -49,12 +49,7 @@ func TestMulticast_EndsModel(t *testing.T) {
 			})
 			cfg := byMulticast
 			cfg.PeerTimeout = 3 * time.Second
-			var worlds []*mpi.World
-			for _, ep := range eps {
-				w, err := mpi.Open(ep, cfg)
-				must(t, err)
-				worlds = append(worlds, w)
-			}
+			worlds := openAll(t, eps, cfg)
 			inAll(worlds, func(c *mpi.Comm) {
 				d, err := c.Dup(t.Context())
 				if err != nil {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/mpi"
-	"github.com/rawlane/rawlane/transport/fault"
 )
 
 // Random programs in which each process may give up each Bcast at any time, its root, too: whoever
@@ -18,13 +17,7 @@ func TestMulticast_GivenUpModel(t *testing.T) {
 	eachSeed(t, "model", *modelSeed, modelPrograms(), func(t *testing.T, seed uint64) {
 		program := rand.New(rand.NewPCG(seed, 0))
 		n := 2 + program.IntN(3)
-		var faults fault.Config
-		if program.IntN(3) > 0 {
-			faults = fault.Config{
-				Loss: program.Float64() / 4, Duplicate: program.Float64() / 4, Reorder: program.Float64() / 4,
-				Delay: .1, DelayMax: time.Duration(1+program.IntN(10)) * time.Millisecond,
-			}
-		}
+		faults := randomFaults(program)
 		cfg := byMulticast
 		cfg.PeerTimeout = time.Minute
 		giveUp := 1 + program.IntN(10)

@@ -74,12 +74,7 @@ func (o collective) awaitRoom(m *multicasts, number uint32) error {
 	for _, rank := range o.members {
 		expect = append(expect, w.expected(rank)...)
 	}
-	w.mu.Unlock()
-	w.expect(expect)
-	err := w.layer.Handler.Await(o.ctx, &r.completion)
-	w.mu.Lock()
-	w.complete(r, err) // if the wait has ended without
-	err = r.completion.Err()
+	err := o.sleep(r, expect)
 	w.spare.keepRequest(r)
 	return err
 }
@@ -176,8 +171,9 @@ func (m *multicasts) hear(rank int, d *wire.Multicast) error {
 }
 
 // goOn has the multicasts go that have room now. The caller holds World.mu.
-func (c *Comm) goOn(m *multicasts) {
-	if len(m.root.waiting) == 0 {
+func (c *Comm) goOn() {
+	m := c.multicasts
+	if m == nil || len(m.root.waiting) == 0 {
 		return
 	}
 	for r := c.w.active; r != nil; {

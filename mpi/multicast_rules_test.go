@@ -203,25 +203,6 @@ func TestMulticast_FreedAlone(t *testing.T) {
 	}
 }
 
-// holder loses what is for one address while it holds.
-type holder struct {
-	transport.Link
-	dst   func() transport.MAC
-	holds *atomic.Bool
-}
-
-func (l *holder) Send(frames []transport.Frame) (int, error) {
-	for k := range frames {
-		if l.holds.Load() && frames[k].Dst == l.dst() {
-			continue
-		}
-		if _, err := l.Link.Send(frames[k : k+1]); err != nil {
-			return k, err
-		}
-	}
-	return len(frames), nil
-}
-
 // A process that is still making a communicator gets what a root has sent in it that was closed
 // meanwhile.
 func TestMulticast_CloseBeforeAnotherHasTheCommunicator(t *testing.T) {
@@ -230,24 +211,7 @@ func TestMulticast_CloseBeforeAnotherHasTheCommunicator(t *testing.T) {
 			// Of Dup's Allgather, rank 3 lacks what rank 1 sends it, and rank 0 nothing.
 			cfg.Algorithms = append(slices.Clone(cfg.Algorithms), mpi.Algorithm{Operation: "allgather", Name: "dissemination"})
 			synctest.Test(t, func(t *testing.T) {
-				var holds atomic.Bool
-				macs := make([]transport.MAC, 4)
-				eps := mcdtest.Open(t, 4, mcdtest.Config{
-					Endpoint: mcd.Config{Spin: -1},
-					Wrap: func(n mcd.NodeID, _ int, l transport.Link) transport.Link {
-						macs[n] = l.MAC()
-						if n == 1 {
-							return &holder{Link: l, dst: func() transport.MAC { return macs[3] }, holds: &holds}
-						}
-						return l
-					},
-				})
-				var worlds []*mpi.World
-				for _, ep := range eps {
-					w, err := mpi.Open(ep, cfg)
-					must(t, err)
-					worlds = append(worlds, w)
-				}
+				worlds, holds := openHeld(t, cfg)
 				inAll(worlds, func(c *mpi.Comm) { must(t, c.Barrier(t.Context())) })
 				holds.Store(true)
 				inAll(worlds, func(c *mpi.Comm) {
@@ -441,12 +405,7 @@ func TestMulticast_CrossedAsksAreNoLosses(t *testing.T) {
 				Endpoint: mcd.Config{Spin: -1},
 				Wrap:     func(_ mcd.NodeID, _ int, l transport.Link) transport.Link { return &distant{l} },
 			})
-			var worlds []*mpi.World
-			for _, ep := range eps {
-				w, err := mpi.Open(ep, byMulticast)
-				must(t, err)
-				worlds = append(worlds, w)
-			}
+			worlds := openAll(t, eps, byMulticast)
 			inAll(worlds, func(c *mpi.Comm) {
 				for k := range 100 {
 					if c.Rank() == 0 {

@@ -42,13 +42,7 @@ func TestMulticast_Model(t *testing.T) {
 	eachSeed(t, "model", *modelSeed, modelPrograms(), func(t *testing.T, seed uint64) {
 		program := rand.New(rand.NewPCG(seed, 0))
 		n := 2 + program.IntN(4)
-		var faults fault.Config
-		if program.IntN(3) > 0 {
-			faults = fault.Config{
-				Loss: program.Float64() / 4, Duplicate: program.Float64() / 4, Reorder: program.Float64() / 4,
-				Delay: .1, DelayMax: time.Duration(1+program.IntN(10)) * time.Millisecond,
-			}
-		}
+		faults := randomFaults(program)
 		cfg := byMulticast
 		cfg.PeerTimeout = time.Minute
 		bubble(t, n, faults, cfg, func(t *testing.T, c *mpi.Comm) {
@@ -79,6 +73,17 @@ func TestMulticast_Model(t *testing.T) {
 			must(t, c.Barrier(t.Context())) // so that nobody leaves before the last acknowledgement
 		})
 	})
+}
+
+// randomFaults are none, one time in three.
+func randomFaults(program *rand.Rand) fault.Config {
+	if program.IntN(3) == 0 {
+		return fault.Config{}
+	}
+	return fault.Config{
+		Loss: program.Float64() / 4, Duplicate: program.Float64() / 4, Reorder: program.Float64() / 4,
+		Delay: .1, DelayMax: time.Duration(1+program.IntN(10)) * time.Millisecond,
+	}
 }
 
 // bcastPattern broadcasts the root's pattern, and checks what comes.
@@ -159,11 +164,7 @@ func openLossy(t *testing.T, n int, cfg mpi.Config, lost func() bool) (worlds []
 			return &withoutMulticasts{Link: l, lost: lost}
 		},
 	})
-	for _, ep := range eps {
-		w, err := mpi.Open(ep, cfg)
-		must(t, err)
-		worlds = append(worlds, w)
-	}
+	worlds = openAll(t, eps, cfg)
 	return worlds, eps
 }
 
@@ -226,12 +227,7 @@ func TestMulticast_Down(t *testing.T) {
 	cfg.PeerTimeout = time.Second
 	synctest.Test(t, func(t *testing.T) {
 		eps := mcdtest.Open(t, 4, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
-		var worlds []*mpi.World
-		for _, ep := range eps {
-			w, err := mpi.Open(ep, cfg)
-			must(t, err)
-			worlds = append(worlds, w)
-		}
+		worlds := openAll(t, eps, cfg)
 		inAll(worlds, func(c *mpi.Comm) { bcastValue(t, c, 5, 0) })
 		must(t, eps[0].Close())
 		inAll(worlds[1:], func(c *mpi.Comm) {
@@ -354,12 +350,7 @@ func TestMulticast_Strangers(t *testing.T) {
 		eps := mcdtest.Open(t, 3, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
 		cfg := byMulticast
 		cfg.Nodes = []mcd.NodeID{0, 1}
-		var worlds []*mpi.World
-		for _, ep := range eps[:2] {
-			w, err := mpi.Open(ep, cfg)
-			must(t, err)
-			worlds = append(worlds, w)
-		}
+		worlds := openAll(t, eps[:2], cfg)
 		inAll(worlds, func(c *mpi.Comm) { bcastValue(t, c, 1, 0) })
 		forged := wire.AppendMulticast(nil, &wire.Multicast{Kind: wire.Data, Number: 2, Incarnation: 7, Data: make([]byte, 8)})
 		ask := wire.AppendMulticast(nil, &wire.Multicast{Kind: wire.Ask, Number: 1})

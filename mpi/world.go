@@ -374,11 +374,12 @@ func (w *World) fail(node mcd.NodeID, err error) {
 		next := r.next
 		if v := r.multicast; v.from != nil && v.from.rank == rank {
 			w.complete(r, p.err)
-		} else if v.multicasts != nil && r.comm.hasRoom(v.multicasts, v.number) {
-			w.complete(r, nil)
 		}
 		w.failIfDeserted(r)
 		r = next
+	}
+	for _, c := range w.comms {
+		c.goOn()
 	}
 	w.beginTouched()
 }

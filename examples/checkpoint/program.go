@@ -69,9 +69,7 @@ func (p *program) prepare(ctx context.Context) (err error) {
 func (p *program) compute(ctx context.Context) error {
 	sum := []uint64{0}
 	for _, b := range p.blocks {
-		for _, cell := range b {
-			sum[0] += cell
-		}
+		sum[0] += total(b)
 	}
 	if err := mpi.Allreduce(ctx, p.c, sum, sum, mpi.Sum[uint64]); err != nil {
 		return err
