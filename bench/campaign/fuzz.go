@@ -163,6 +163,17 @@ func fuzzTargets(root string) (all []fuzzTarget, err error) {
 // fuzzSeconds is how long a piece fuzzes its target. What was found stays in Go's cache.
 const fuzzSeconds = 60
 
+// fuzzProgress is a line of Go's fuzzer: how many inputs its target has been given so far.
+var fuzzProgress = regexp.MustCompile(`(?m)^fuzz: elapsed: .*, execs: (\d+) `)
+
+// fuzzed are the inputs of a run, by the last of such lines.
+func fuzzed(out string) (inputs uint64) {
+	if all := fuzzProgress.FindAllStringSubmatch(out, -1); len(all) > 0 {
+		inputs, _ = strconv.ParseUint(all[len(all)-1][1], 10, 64) // the expression lets digits pass alone
+	}
+	return inputs
+}
+
 // unit is the unit that fuzzes the target.
 func (t fuzzTarget) unit() *unit {
 	return &unit{
@@ -175,12 +186,14 @@ func (t fuzzTarget) work(ctx context.Context, w *workshop, _, _ uint64) (r resul
 	args := []string{"test", "./" + t.pkg, "-run", "^$", "-fuzz", "^" + t.name + "$", "-parallel", "1",
 		"-fuzztime", fmt.Sprintf("%ds", fuzzSeconds)}
 	out, err := w.command(ctx, "go", args...).CombinedOutput()
-	r.figures = map[string]uint64{"seconds of fuzzing": fuzzSeconds}
+	r.figures = map[string]uint64{"seconds of fuzzing": fuzzSeconds, "inputs of fuzzing": fuzzed(string(out))}
 	// Go's fuzzer now and then reports the end of its time as a failure, without a failing input.
 	if text := string(out); err != nil && strings.Contains(text, "Failing input") {
 		r.violation = &violation{Repeat: "go " + strings.Join(args, " "), Output: tail(text, 4000)}
 	} else if err != nil && !strings.Contains(text, "context deadline exceeded") {
 		return r, fmt.Errorf("fuzz %s of %s: %w\n%s", t.name, t.pkg, err, out)
+	} else if r.figures["inputs of fuzzing"] == 0 {
+		return r, fmt.Errorf("fuzz %s of %s: %d s, and no input\n%s", t.name, t.pkg, fuzzSeconds, out)
 	}
 	return r, nil
 }

@@ -44,3 +44,15 @@ func TestProfileOf(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+func TestFuzzed(t *testing.T) {
+	const out = "fuzz: elapsed: 0s, gathering baseline coverage: 0/9 completed\n" +
+		"fuzz: elapsed: 3s, execs: 21 (7/sec), new interesting: 0 (total: 9)\n" +
+		"fuzz: elapsed: 60s, execs: 1234567 (20/sec), new interesting: 0 (total: 9)\nPASS\n"
+	if got := fuzzed(out); got != 1234567 {
+		t.Errorf("%d inputs, want those of the last line", got)
+	}
+	if got := fuzzed("fuzz: elapsed: 0s, gathering baseline coverage: 0/9 completed\n"); got != 0 {
+		t.Errorf("%d inputs, want none before the first line that counts", got)
+	}
+}
