@@ -20,7 +20,7 @@ type Conn struct {
 	reads  sync.Mutex // one Read at a time waits
 	writes sync.Mutex // one Write at a time sends; taken before Net.mu
 
-	writesEnded atomic.Bool // Write ends with writeErr; changed under Net.mu
+	writesEnded atomic.Bool // Write ends with writeErr, or looks again; changed under Net.mu
 
 	// Net.mu guards what follows.
 	reader, writer              waiter
@@ -54,7 +54,8 @@ func (c *Conn) endWrites() {
 	c.writer.wake()
 }
 
-// allowWrites lets a Write go on, with a new deadline. The caller holds mu.
+// allowWrites lets a Write go on, with a new deadline. It is for the beginning of a turn: one whose
+// context has ended stays so. The caller holds writes and mu.
 func (c *Conn) allowWrites() {
 	if c.writesEnded.Load() && c.writeErr() == nil {
 		c.stop = nil
@@ -143,7 +144,6 @@ func (c *Conn) setDeadlines(t time.Time, read, write bool) error {
 	}
 	if write {
 		c.writeDeadline.set(c.n, t, (*writeContext)(c))
-		c.allowWrites()
 	}
 	return nil
 }

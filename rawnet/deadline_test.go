@@ -1,11 +1,15 @@
 package rawnet_test
 
 import (
+	"bytes"
+	"errors"
 	"io"
 	"os"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rawlane/rawlane/rawnet"
 )
 
 // Deadlines end waits, also one that is set while a goroutine waits, and one that lies behind; a
@@ -81,4 +85,38 @@ func TestConn_Deadlines(t *testing.T) {
 		_, err = l.Accept()
 		isOp(t, err, "accept", os.ErrDeadlineExceeded, "")
 	})
+}
+
+// A write deadline that is moved in the instant in which it ends the wait for room loses nothing:
+// the Write goes on, or says what it has sent.
+func TestWrite_DeadlineMovesAsItPasses(t *testing.T) {
+	for _, size := range []int{100, 100_000} { // one record, and a batch
+		bubble(t, options{cfg: rawnet.Config{Window: 256 << 10}}, func(t *testing.T, c *cluster) {
+			a, b := c.pair(t, "x")
+			c.stuff(t)
+			data := make([]byte, size)
+			for i := range data {
+				data[i] = byte(i ^ i>>8)
+			}
+			written := make(chan int)
+			go func() {
+				n, err := a.Write(data)
+				if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) || err == nil && n != size {
+					t.Errorf("%d bytes, %v", n, err)
+				}
+				written <- n
+			}()
+			for range 10 {
+				synctest.Wait() // it waits for room
+				must(t, a.SetWriteDeadline(time.Now()))
+				must(t, a.SetWriteDeadline(time.Time{}))
+			}
+			c.faults[0].Cut(false)
+			n := <-written
+			must(t, a.Close())
+			if got, err := io.ReadAll(b); err != nil || !bytes.Equal(got, data[:n]) {
+				t.Errorf("%d bytes of %d came, %v", len(got), n, err)
+			}
+		})
+	}
 }

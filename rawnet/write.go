@@ -1,6 +1,7 @@
 package rawnet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -75,6 +76,7 @@ func (c *Conn) awaitCredit(n int) (int, *recordBuffer, error) {
 	c.n.mu.Lock()
 	defer c.n.mu.Unlock()
 	for {
+		c.allowWrites()
 		if err := c.writeErr(); err != nil || n == 0 {
 			return 0, nil, err
 		}
@@ -89,15 +91,19 @@ func (c *Conn) awaitCredit(n int) (int, *recordBuffer, error) {
 	}
 }
 
-// unsent gives the credit of what was not sent back, and says why it was not.
+// unsent gives the credit of what was not sent back, and says why it was not: nil if that is over,
+// and Write goes on.
 func (c *Conn) unsent(n int, err error) error {
 	c.n.mu.Lock()
 	defer c.n.mu.Unlock()
 	c.s.Unsent(n)
-	if own := c.writeErr(); own != nil {
+	own := c.writeErr()
+	switch {
+	case own != nil:
 		return own
-	}
-	if errors.Is(err, memfifo.ErrPeerDown) {
+	case errors.Is(err, errTimeout): // the deadline that has passed was moved meanwhile
+		return nil
+	case errors.Is(err, memfifo.ErrPeerDown):
 		return resetError(mux.PeerDown, err)
 	}
 	return endOf(err)
@@ -165,7 +171,8 @@ func (w *writeContext) Done() <-chan struct{} {
 	return c.stop
 }
 
-// Err returns why Done is closed.
+// Err returns why Done is closed. It is not nil then, though the deadline was moved meanwhile: who
+// finds Done closed and no error takes a record for sent that was taken back.
 func (w *writeContext) Err() error {
 	c := (*Conn)(w)
 	if !c.writesEnded.Load() {
@@ -173,5 +180,5 @@ func (w *writeContext) Err() error {
 	}
 	c.n.mu.Lock()
 	defer c.n.mu.Unlock()
-	return c.writeErr()
+	return cmp.Or(c.writeErr(), errTimeout)
 }
