@@ -46,13 +46,18 @@ func TestProfileOf(t *testing.T) {
 }
 
 func TestFuzzed(t *testing.T) {
-	const out = "fuzz: elapsed: 0s, gathering baseline coverage: 0/9 completed\n" +
-		"fuzz: elapsed: 3s, execs: 21 (7/sec), new interesting: 0 (total: 9)\n" +
-		"fuzz: elapsed: 60s, execs: 1234567 (20/sec), new interesting: 0 (total: 9)\nPASS\n"
-	if got := fuzzed(out); got != 1234567 {
-		t.Errorf("%d inputs, want those of the last line", got)
-	}
-	if got := fuzzed("fuzz: elapsed: 0s, gathering baseline coverage: 0/9 completed\n"); got != 0 {
-		t.Errorf("%d inputs, want none before the first line that counts", got)
+	const before = "fuzz: elapsed: 0s, gathering baseline coverage: 0/9 completed\n" +
+		"fuzz: elapsed: 57s, gathering baseline coverage: 9/9 completed, now fuzzing with 1 workers\n"
+	const out = before + "fuzz: elapsed: 1m0s, execs: 21 (7/sec), new interesting: 0 (total: 9)\n" +
+		"fuzz: elapsed: 5m0s, execs: 1234567 (20/sec), new interesting: 0 (total: 9)\nPASS\n"
+	for _, c := range []struct {
+		out             string
+		seconds, inputs uint64
+	}{
+		{out, 243, 1234567}, {before, 0, 0}, {"", 0, 0},
+	} {
+		if seconds, inputs := fuzzed(c.out); seconds != c.seconds || inputs != c.inputs {
+			t.Errorf("%d s, %d inputs; want %d and %d", seconds, inputs, c.seconds, c.inputs)
+		}
 	}
 }
