@@ -72,7 +72,7 @@ func pingPong(b *testing.B, c *mpi.Comm, size int) {
 }
 
 // BenchmarkWin is one-sided operations between two processes on the fabric. -benchmem has to say 0
-// allocations of a put and of a get.
+// allocations.
 func BenchmarkWin(b *testing.B) {
 	ctx, data := b.Context(), make([]int64, 1)
 	for _, op := range []struct {

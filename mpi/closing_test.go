@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/memfifo"
@@ -121,6 +122,36 @@ func TestCloseLayer_ClosesTheWorldFirst(t *testing.T) {
 		w.mu.Unlock()
 		if err = errors.Join(err, w.barriers.Close(), other.Close()); err != nil || !closed {
 			t.Errorf("closed: %v, %v", closed, err)
+		}
+	})
+}
+
+// Barriers that wait when the world closes end with its error, as does one that is called then:
+// also those that wait for others of their own process.
+func TestClose_EndsBarriers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := openTwo(t, Config{})
+		c, d := w.Comm(), other.Comm()
+		if err := WaitAll(t.Context(), c.Ibarrier(), d.Ibarrier()); err != nil {
+			t.Fatal(err)
+		}
+		waits := make(chan error)
+		go func() { waits <- c.Barrier(t.Context()) }()
+		begun := make([]*Request, barrier.Numbers)
+		for k := range begun {
+			begun[k] = c.Ibarrier()
+		}
+		synctest.Wait()
+		closeTwo(t, w, other)
+		for _, r := range begun {
+			if _, err := r.Wait(t.Context()); !errors.Is(err, ErrClosed) {
+				t.Errorf("begun: %v", err)
+			}
+		}
+		for _, err := range []error{<-waits, c.Barrier(t.Context())} {
+			if !errors.Is(err, ErrClosed) {
+				t.Errorf("%v", err)
+			}
 		}
 	})
 }

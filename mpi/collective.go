@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	"github.com/rawlane/rawlane/barrier"
-	"github.com/rawlane/rawlane/mcd"
 )
 
 // Collective operations are called by all processes of a communicator, in one order, with arguments
@@ -119,79 +116,4 @@ func (o collective) recv(from int, buf []byte) error { return o.wait(o.irecv(fro
 func (o collective) exchange(to int, data []byte, from int, buf []byte) error {
 	r := o.irecv(from, buf)
 	return o.wait(o.isend(to, data), r)
-}
-
-// Barrier waits until all processes have called it: MPI_Barrier. It is package barrier's, and says
-// nothing of messages.
-func (c *Comm) Barrier(ctx context.Context) error {
-	return c.do(ctx, "barrier", func(o collective) error { return o.barrier(0) })
-}
-
-// Ibarrier begins a barrier: MPI_Ibarrier.
-func (c *Comm) Ibarrier() *Request {
-	return c.beginDo("barrier", func(o collective) error { return o.barrier(uint8(1 + o.tag%(barrier.Numbers-1))) })
-}
-
-func (o collective) barrier(number uint8) error {
-	g, err := o.barrierGroup()
-	if err != nil {
-		return err
-	}
-	ctx := &revocable{Context: o.ctx, unrevoked: o.unrevoked}
-	defer ctx.release()
-	err = g.BarrierWith(ctx, barrier.Options{Number: number})
-	if err != nil && o.revoked.Load() {
-		return ErrRevoked
-	}
-	return o.named(err)
-}
-
-// named names the processes that are down for a barrier, or have freed its communicator alone.
-func (c *Comm) named(err error) error {
-	down, ok := errors.AsType[*barrier.NodeDownError](err)
-	if !ok {
-		return err
-	}
-	c.w.mu.Lock()
-	defer c.w.mu.Unlock()
-	var errs []error
-	for k, node := range down.Nodes {
-		if rank, known := c.w.ranks[node]; known {
-			if down.Reasons[k] == barrier.Left && c != c.w.comm && c.w.all[rank].err == nil {
-				errs = append(errs, fmt.Errorf("rank %d: %w: %w", c.rankOf(rank), ErrFreed, err))
-				continue
-			}
-			if !c.w.closed {
-				c.w.fail(node, err)
-			}
-			errs = append(errs, &ProcessError{Rank: int(rank), Err: err})
-		}
-	}
-	if errs == nil { // it stays a failure
-		return err
-	}
-	return errors.Join(errs...)
-}
-
-// barrierGroup makes the communicator's group at its first barrier.
-func (c *Comm) barrierGroup() (*barrier.Group, error) {
-	c.once.Do(func() {
-		nodes := make([]mcd.NodeID, len(c.members))
-		for k, rank := range c.members {
-			nodes[k] = c.w.all[rank].ID
-		}
-		group, err := c.w.barriers.Group(barrier.GroupConfig{
-			ID: c.context, Members: barrier.MaskOf(nodes...), PeerTimeout: c.w.cfg.PeerTimeout,
-		})
-		c.w.mu.Lock()
-		defer c.w.mu.Unlock()
-		if c.left && err == nil { // the communicator was freed meanwhile
-			err = errors.Join(ErrFreed, group.Close())
-		}
-		c.group, c.groupErr = group, err
-		if c.unrevoked, c.endBarriers = context.WithCancel(context.Background()); c.revoked.Load() {
-			c.endBarriers()
-		}
-	})
-	return c.group, c.groupErr
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/mpi"
 	"github.com/rawlane/rawlane/transport/fault"
 )
@@ -224,6 +225,22 @@ func TestUnequalParts(t *testing.T) {
 		result := room(mine)
 		must(t, mpi.Alltoallv(ctx, c, data, result))
 		check("alltoallv", result, mine)
+	})
+}
+
+// Any number of barriers is under way at once, also more than a group of package barrier has numbers.
+func TestIbarrier_Many(t *testing.T) {
+	bubble(t, 3, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		for range 2 {
+			requests := make([]*mpi.Request, 2*barrier.Numbers)
+			for k := range requests {
+				requests[k] = c.Ibarrier()
+			}
+			if c.Rank() == 0 {
+				slices.Reverse(requests)
+			}
+			must(t, mpi.WaitAll(t.Context(), requests...))
+		}
 	})
 }
 

@@ -46,6 +46,7 @@ type Comm struct {
 	// World.mu guards these.
 	multicasts  *multicasts // or nil
 	group       *barrier.Group
+	turns       *turns // or nil
 	endBarriers context.CancelFunc
 	left        bool // the group is closed, or will not be used
 }

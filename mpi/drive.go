@@ -263,7 +263,12 @@ func (w *World) carry(p *process, it *item, wait bool) error {
 		it.size, wait = 0, true // the record goes behind it
 	}
 	if it.record.Kind == matching.Offer || it.record.Kind == matching.Request {
-		if err := w.lend(it); err != nil {
+		err := w.lend(it)
+		if errors.Is(err, ErrWindows) && it.record.Kind == matching.Request {
+			w.mu.Lock()
+			w.disown(it.request, err)
+			w.mu.Unlock()
+		} else if err != nil {
 			return err
 		}
 	}
@@ -277,6 +282,13 @@ func (w *World) carry(p *process, it *item, wait bool) error {
 		return memfifo.ErrBusy
 	}
 	return p.To.Push(w.ended, p.record)
+}
+
+// disown ends a send whose message is on its way: that keeps its place, and its receiver is refused.
+// The caller holds mu.
+func (w *World) disown(r *Request, err error) {
+	w.engine.Disown(&r.send, &Request{comm: r.comm, withdrawn: true})
+	w.complete(r, err)
 }
 
 // carryHere carries out an item for this process itself.
@@ -305,7 +317,11 @@ func (w *World) lend(it *item) (err error) {
 	window := it.request.window
 	w.mu.Unlock()
 	if window == nil {
-		if window, err = w.takeWindow(); err != nil {
+		most := maxLent
+		if it.record.Kind == matching.Offer {
+			most = maxWindows
+		}
+		if window, err = w.takeWindow(most); err != nil {
 			return err
 		}
 	}

@@ -74,10 +74,11 @@ func (r *Request) revoke() {
 		w.out = w.engine.Cancel(&r.receive, w.out[:0])
 		w.act()
 	case r.send.Owner:
-		if !w.engine.CancelSend(&r.send) {
-			w.engine.Disown(&r.send, &Request{comm: r.comm, withdrawn: true})
+		if w.engine.CancelSend(&r.send) {
+			w.complete(r, ErrRevoked)
+		} else {
+			w.disown(r, ErrRevoked)
 		}
-		w.complete(r, ErrRevoked)
 	default:
 		if r.multicast != (multicastWait{}) {
 			w.complete(r, ErrRevoked)

@@ -34,22 +34,27 @@ func (s *spare) keepMemory(b []byte) {
 	}
 }
 
-// maxWindows is how many numbers windows have.
-const maxWindows = 1<<16 - 1
+// maxWindows is how many numbers windows have, and maxLent how many of them those of users and of
+// sends have. The others are left to receives that are offered: up to 511 other processes, each of
+// which is offered matching.MaxOffers, these always have one.
+const (
+	maxWindows = 1<<16 - 1
+	maxLent    = maxWindows / 2
+)
 
-// takeWindow returns a window that nobody else has.
-func (w *World) takeWindow() (*memfifo.Window, error) {
+// takeWindow returns a window that nobody else has, unless most of them are in use.
+func (w *World) takeWindow(most int) (*memfifo.Window, error) {
 	w.mu.Lock()
 	s := &w.spare
+	if int(s.made)-len(s.windows) >= most {
+		w.mu.Unlock()
+		return nil, fmt.Errorf("%w (%d)", ErrWindows, most)
+	}
 	if n := len(s.windows); n > 0 {
 		defer w.mu.Unlock()
 		v := s.windows[n-1]
 		s.windows = s.windows[:n-1]
 		return v, nil
-	}
-	if s.made == maxWindows {
-		w.mu.Unlock()
-		return nil, fmt.Errorf("%w (%d)", ErrWindows, maxWindows)
 	}
 	s.made++
 	id := s.made

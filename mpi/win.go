@@ -54,6 +54,7 @@ type window struct {
 	lastID    uint32
 	waiters   []*mcd.Completion
 	aligned   []uint64 // elements of a record
+	answered  []byte   // the last answer
 }
 
 // member is a process of a window. World.mu guards what is not set when it is made.
@@ -122,7 +123,7 @@ func (v *window) adopt() {
 
 // lend makes the memory one that other processes may use, and takes their records.
 func (v *window) lend() (key memfifo.Key, err error) {
-	if v.lent, err = v.w.takeWindow(); err == nil {
+	if v.lent, err = v.w.takeWindow(maxLent); err == nil {
 		err = v.w.takeWindowRecords()
 	}
 	if err == nil {

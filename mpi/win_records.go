@@ -21,27 +21,30 @@ const windowHandlerID = activemsg.HandlerID + 1
 type call struct {
 	m          *member
 	id         uint32
-	into       []byte // for the answer's data
+	size       int    // of the answer's data
+	data       []byte // the answer's
 	record     []byte // memory of the record
 	completion mcd.Completion
 }
 
 // newCall returns a call, whose id no other one has. The caller holds World.mu.
-func (v *window) newCall(m *member, into []byte) *call {
-	c := new(call)
+func (v *window) newCall(m *member, size int) *call {
+	var c *call
 	if n := len(v.spare); n > 0 {
 		c, v.spare = v.spare[n-1], v.spare[:n-1]
 		c.completion.Reset()
+	} else {
+		c = new(call)
 	}
 	for v.lastID++; v.lastID == 0 || v.calls[v.lastID] != nil; v.lastID++ {
 	}
-	c.m, c.id, c.into = m, v.lastID, into
+	c.m, c.id, c.size = m, v.lastID, size
 	v.calls[c.id] = c
 	return c
 }
 
-// endCall waits for the answer to a call, and ends it.
-func (v *window) endCall(ctx context.Context, c *call) error {
+// endCall waits for the answer to a call, puts its data into some memory, and ends the call.
+func (v *window) endCall(ctx context.Context, c *call, into []byte) error {
 	err := v.w.layer.Handler.Await(ctx, &c.completion)
 	if errors.Is(err, mcd.ErrClosed) {
 		err = ErrClosed
@@ -51,6 +54,9 @@ func (v *window) endCall(ctx context.Context, c *call) error {
 	if c.completion.Done() {
 		err = c.completion.Err()
 	}
+	if err == nil {
+		copy(into, c.data)
+	}
 	v.forget(c)
 	return err
 }
@@ -58,7 +64,6 @@ func (v *window) endCall(ctx context.Context, c *call) error {
 // forget ends a call: nobody completes it any more. The caller holds World.mu.
 func (v *window) forget(c *call) {
 	delete(v.calls, c.id)
-	c.into = nil
 	if len(v.spare) < maxSpare {
 		v.spare = append(v.spare, c)
 	}
@@ -73,7 +78,7 @@ func (v *window) ask(ctx context.Context, m *member, r *wire.WindowRecord, into 
 		w.mu.Unlock()
 		return err
 	}
-	c := v.newCall(m, into)
+	c := v.newCall(m, len(into))
 	w.mu.Unlock()
 	r.Context, r.ID = v.comm.context, c.id
 	c.record = wire.AppendWindow(c.record[:0], r)
@@ -83,7 +88,7 @@ func (v *window) ask(ctx context.Context, m *member, r *wire.WindowRecord, into 
 		w.mu.Unlock()
 		return v.outcome(m, err)
 	}
-	return v.endCall(ctx, c)
+	return v.endCall(ctx, c, into)
 }
 
 // accumulate updates elements at a member, and puts what they were into old, if that is not nil. A
@@ -173,10 +178,10 @@ func (v *window) handle(m *member, r *wire.WindowRecord, from memfifo.Sender) bo
 		if c == nil { // its caller has gone
 			return true
 		}
-		if c.m != m || len(c.into) != len(r.Data) {
+		if c.m != m || c.size != len(r.Data) {
 			return false
 		}
-		copy(c.into, r.Data)
+		c.data = append(c.data[:0], r.Data...)
 		c.complete(nil)
 	case wire.Lock:
 		if !v.locks.add(m.rank, r.ID, r.Exclusive) {
@@ -234,13 +239,13 @@ func (v *window) post(m *member, r *wire.WindowRecord, from memfifo.Sender) {
 		return
 	}
 	r.Context = v.comm.context
-	rec := wire.AppendWindow(nil, r)
+	v.answered = wire.AppendWindow(v.answered[:0], r)
 	if from != (memfifo.Sender{}) && from.Node() == m.p.ID && len(m.queue) == 0 {
-		if from.Post(windowHandlerID, 0, rec) == nil {
+		if from.Post(windowHandlerID, 0, v.answered) == nil {
 			return
 		}
 	}
-	m.queue = append(m.queue, rec)
+	m.queue = append(m.queue, slices.Clone(v.answered))
 	v.begin(m)
 }
 

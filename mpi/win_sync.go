@@ -92,7 +92,7 @@ func (v *window) beginLock(m *member, exclusive bool) (*call, error) {
 		return nil, err
 	}
 	v.fenced = false
-	c := v.newCall(m, nil)
+	c := v.newCall(m, 0)
 	m.lock = c.id
 	w.mu.Unlock()
 	v.expect(m)
@@ -104,7 +104,7 @@ func (v *window) beginLock(m *member, exclusive bool) (*call, error) {
 // endLock waits for a lock.
 func (v *window) endLock(ctx context.Context, c *call) error {
 	m, id := c.m, c.id
-	err := v.endCall(ctx, c)
+	err := v.endCall(ctx, c, nil)
 	w := v.w
 	w.mu.Lock()
 	if err != nil {

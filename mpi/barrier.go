@@ -1,0 +1,125 @@
+package mpi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/mcd"
+)
+
+// Barrier waits until all processes have called it: MPI_Barrier. It is package barrier's, and says
+// nothing of messages.
+func (c *Comm) Barrier(ctx context.Context) error {
+	return c.do(ctx, "barrier", func(o collective) error { return o.barrier(0, nil) })
+}
+
+// Ibarrier begins a barrier: MPI_Ibarrier. Any number of them may be under way.
+func (c *Comm) Ibarrier() *Request {
+	number, before, over := c.turn()
+	return c.beginDo("barrier", func(o collective) error {
+		defer close(over)
+		return o.barrier(number, before)
+	})
+}
+
+// turns are the barriers that were begun last, one of each number of package barrier's but 0: a
+// number is for one at a time.
+type turns struct {
+	next int
+	over [barrier.Numbers - 1]chan struct{} // closed at its end
+}
+
+// turn gives a barrier that is begun a number, says when the one before it with that number is
+// over, and how it tells its own end.
+func (c *Comm) turn() (number uint8, before <-chan struct{}, over chan struct{}) {
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	if c.turns == nil {
+		c.turns = new(turns)
+	}
+	t := c.turns
+	k := t.next
+	before, over = t.over[k], make(chan struct{})
+	t.next, t.over[k] = (k+1)%len(t.over), over
+	return uint8(1 + k), before, over
+}
+
+// barrier does one once the one before is over, if there is one.
+func (o collective) barrier(number uint8, before <-chan struct{}) error {
+	g, err := o.barrierGroup()
+	if err != nil {
+		return o.named(err)
+	}
+	ctx := &revocable{Context: o.ctx, unrevoked: o.unrevoked}
+	defer ctx.release()
+	if before != nil {
+		select {
+		case <-before:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	if err == nil {
+		err = g.BarrierWith(ctx, barrier.Options{Number: number})
+	}
+	if err != nil && o.revoked.Load() {
+		return ErrRevoked
+	}
+	return o.named(err)
+}
+
+// named says what a barrier's error means here. It names the processes that are down for a barrier,
+// or have freed its communicator alone.
+func (c *Comm) named(err error) error {
+	down, ok := errors.AsType[*barrier.NodeDownError](err)
+	switch {
+	case !ok && errors.Is(err, mcd.ErrClosed):
+		return fmt.Errorf("%w: %w", ErrClosed, err)
+	case !ok:
+		return err
+	}
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	var errs []error
+	for k, node := range down.Nodes {
+		if rank, known := c.w.ranks[node]; known {
+			if down.Reasons[k] == barrier.Left && c != c.w.comm && c.w.all[rank].err == nil {
+				errs = append(errs, fmt.Errorf("rank %d: %w: %w", c.rankOf(rank), ErrFreed, err))
+				continue
+			}
+			if !c.w.closed {
+				c.w.fail(node, err)
+			}
+			errs = append(errs, &ProcessError{Rank: int(rank), Err: err})
+		}
+	}
+	if errs == nil { // it stays a failure
+		return err
+	}
+	return errors.Join(errs...)
+}
+
+// barrierGroup makes the communicator's group at its first barrier.
+func (c *Comm) barrierGroup() (*barrier.Group, error) {
+	c.once.Do(func() {
+		nodes := make([]mcd.NodeID, len(c.members))
+		for k, rank := range c.members {
+			nodes[k] = c.w.all[rank].ID
+		}
+		group, err := c.w.barriers.Group(barrier.GroupConfig{
+			ID: c.context, Members: barrier.MaskOf(nodes...), PeerTimeout: c.w.cfg.PeerTimeout,
+		})
+		c.w.mu.Lock()
+		defer c.w.mu.Unlock()
+		if c.left && err == nil { // the communicator was freed meanwhile
+			err = errors.Join(ErrFreed, group.Close())
+		}
+		c.group, c.groupErr = group, err
+		if c.unrevoked, c.endBarriers = context.WithCancel(context.Background()); c.revoked.Load() {
+			c.endBarriers()
+		}
+	})
+	return c.group, c.groupErr
+}
