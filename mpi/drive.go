@@ -284,8 +284,8 @@ func (w *World) carry(p *process, it *item, wait bool) error {
 	return p.To.Push(w.ended, p.record)
 }
 
-// disown ends a send whose message is on its way: that keeps its place, and its receiver is refused.
-// The caller holds mu.
+// disown ends a send whose message is on its way: that keeps its place, and its receiver is
+// refused. The caller holds mu.
 func (w *World) disown(r *Request, err error) {
 	w.engine.Disown(&r.send, &Request{comm: r.comm, withdrawn: true})
 	w.complete(r, err)

@@ -26,12 +26,13 @@ var (
 	ErrCancelled = errors.New("cancelled")
 	// ErrActive: the request is not complete. MPI_ERR_REQUEST.
 	ErrActive = errors.New("request is active")
-	// ErrWindows: windows, and long messages that are under way, have lent all memory that they may:
-	// 32,767 pieces.
+	// ErrWindows: windows, and long messages that are under way, have lent all memory that they
+	// may: 32,767 pieces.
 	ErrWindows = errors.New("too many windows and long messages")
 	// ErrReceived: the message of a Mprobe was received before.
 	ErrReceived = errors.New("message was received before")
-	// ErrWithdrawn: the sender's context ended before its message was read, or it has got ErrWindows.
+	// ErrWithdrawn: the sender's context ended before its message was read, or it has got
+	// ErrWindows.
 	ErrWithdrawn = errors.New("the sender has taken the message back")
 	// ErrRange: the elements are not all in the rank's part of the window. MPI_ERR_RMA_RANGE.
 	ErrRange = errors.New("out of the window's range")

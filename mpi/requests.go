@@ -139,8 +139,8 @@ func persistent(start func(r *Request)) *Persistent {
 	return p
 }
 
-// Start begins the operation: MPI_Start. Its request has to be complete, or new: else ErrActive. One
-// goroutine at a time starts it, waits for it or tests it.
+// Start begins the operation: MPI_Start. Its request has to be complete, or new: else ErrActive.
+// One goroutine at a time starts it, waits for it or tests it.
 func (p *Persistent) Start() error {
 	if _, done, _ := p.Test(); !done {
 		return ErrActive
