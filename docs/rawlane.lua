@@ -79,7 +79,7 @@ f.limit     = ProtoField.uint64("rawlane.stream.limit", "Accepts bytes before")
 f.service   = ProtoField.string("rawlane.stream.service", "Service")
 f.reason    = ProtoField.uint8("rawlane.stream.reason", "Reason", base.DEC, {
   "nobody listens", "backlog full", "too many streams", "another version of the stream protocol", "listener closed",
-  "dialer has given up", "protocol violation", "no such stream" })
+  "dialer has given up", "protocol violation", "no such stream", "the other end has cut it off" })
 f.packet_to = ProtoField.string("rawlane.packet.to", "To service")
 f.packet_from = ProtoField.string("rawlane.packet.from", "From service")
 f.call      = ProtoField.string("rawlane.call.kind", "Record of a call")

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,6 +81,42 @@ func TestClose_BehindWhatWasWritten(t *testing.T) {
 		got, err := io.ReadAll(b)
 		if len(got) != 200_000 || err != nil {
 			t.Errorf("%d bytes, %v", len(got), err)
+		}
+	})
+}
+
+// A Close after SetLinger(0) tells the other end that what has come is not whole: its reads fail
+// behind the data, and its writes. Any other number takes that back.
+func TestClose_CutsOff(t *testing.T) {
+	bubble(t, options{}, func(t *testing.T, c *cluster) {
+		for _, sec := range []int{0, 1, -1} {
+			a, b := c.pair(t, "x")
+			_, err := a.Write([]byte("a part"))
+			must(t, err)
+			must(t, a.SetLinger(0))
+			must(t, a.SetLinger(sec))
+			must(t, a.Close())
+			isOp(t, a.SetLinger(0), "set", net.ErrClosed, "")
+			got, err := io.ReadAll(b)
+			if string(got) != "a part" {
+				t.Errorf("%q came", got)
+			}
+			_, werr := b.Write([]byte("x"))
+			if sec == 0 {
+				isOp(t, err, "read", syscall.ECONNRESET, "connection reset by peer: the other end has cut it off")
+				isOp(t, werr, "write", syscall.ECONNRESET, "the other end has cut it off")
+			} else {
+				must(t, err)
+				isOp(t, werr, "write", syscall.EPIPE, "")
+			}
+			must(t, b.SetLinger(0))
+			must(t, b.Close()) // nobody is to hear of it any more
+		}
+		synctest.Wait()
+		for node, n := range c.nets {
+			if s := n.Counters(); s.NoStream+s.Violations > 0 {
+				t.Errorf("node %d: %+v", node, s)
+			}
 		}
 	})
 }

@@ -28,6 +28,7 @@ type Conn struct {
 	stop                        chan struct{} // closed when writesEnded is set; nil: nobody has waited for it
 	closed                      bool
 	writeClosed                 bool
+	cutsOff                     bool // Close does: SetLinger(0) was called
 }
 
 var _ net.Conn = (*Conn)(nil)
@@ -92,7 +93,8 @@ func (c *Conn) CloseRead() error {
 }
 
 // Close ends both halves: the other end reads EOF behind what was written, and its writes fail.
-// Waits end with net.ErrClosed.
+// Waits end with net.ErrClosed. After SetLinger(0) the other end's reads and writes fail with
+// syscall.ECONNRESET.
 func (c *Conn) Close() error {
 	err := c.endHalf(&c.closed, func() {
 		c.endWrites()
@@ -105,10 +107,27 @@ func (c *Conn) Close() error {
 	}
 	c.writes.Lock()
 	c.n.mu.Lock()
-	c.s.Close()
+	if c.cutsOff {
+		c.s.Reset()
+	} else {
+		c.s.Close()
+	}
 	c.n.mu.Unlock()
 	c.writes.Unlock()
 	c.n.sendControl(c.peer)
+	return nil
+}
+
+// SetLinger says how Close ends the connection. With 0 the other end hears that it was cut off, as
+// what was sent is not whole; with any other number, and without it, that it has ended. It is that
+// of a net.TCPConn, but waits for nothing and drops nothing.
+func (c *Conn) SetLinger(sec int) error {
+	c.n.mu.Lock()
+	defer c.n.mu.Unlock()
+	if c.closed {
+		return c.opError("set", net.ErrClosed)
+	}
+	c.cutsOff = sec == 0
 	return nil
 }
 

@@ -21,6 +21,7 @@
 //	Open      CloseWrite             Open      Fin, behind its data
 //	Open      Fin and CloseWrite     Ended     -
 //	Open      Close                  Ended     Close, behind its data
+//	Open      Reset                  Ended     Reset, behind its data
 //	Open      a Close comes          Ended     -
 //	Open      more than the limit    Ended     Reset
 //	any       a Reset comes          Ended     -

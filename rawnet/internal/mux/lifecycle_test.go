@@ -166,6 +166,18 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// A reason of a later version, or one that is not on the wire, is none that a driver knows.
+func TestReset_WithAnUnknownReason(t *testing.T) {
+	for _, reason := range []mux.Reason{mux.PeerDown, mux.PeerDown + 1, 255} {
+		m := mux.New(mux.Config{})
+		s, _ := m.Dial(5)
+		m.Handle(5, rec(mux.Record{Kind: mux.Reset, Stream: s.Number(), Reason: reason}), nil)
+		if is, cause := s.Failure(); is == 0 || is == mux.PeerDown || is.String() != "?" || cause != nil {
+			t.Errorf("reason %d: %v (%d), %v", reason, is, is, cause)
+		}
+	}
+}
+
 // The names of kinds, states and reasons are for people.
 func TestNames(t *testing.T) {
 	for k, want := range []string{"?", "open", "accept", "refuse", "data", "window", "fin", "close", "reset", "?", "?"} {

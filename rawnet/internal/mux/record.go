@@ -42,6 +42,7 @@ const (
 	GivenUp                        // the dialer waits no more
 	Violation                      // the peer has sent what it may not
 	NoSuchStream                   // the node has no such stream, or not any more
+	Aborted                        // the program has ended the stream, and says that it is not whole
 	PeerDown                       // the peer is down; not on the wire
 	reasons
 )
@@ -50,7 +51,8 @@ const (
 func (r Reason) String() string {
 	return [...]string{
 		"?", "nobody listens", "backlog full", "too many streams", "another version of the stream protocol",
-		"listener closed", "dialer has given up", "protocol violation", "no such stream", "peer down",
+		"listener closed", "dialer has given up", "protocol violation", "no such stream",
+		"the other end has cut it off", "peer down",
 	}[min(r, reasons)%reasons]
 }
 
@@ -113,8 +115,11 @@ func (r *Record) Parse(b []byte) error {
 		return ErrMalformed
 	}
 	*r = Record{
-		Kind: Kind(b[0] & 0xf), Dialer: b[1]&flagDialer != 0, Reason: min(Reason(b[2]), reasons),
+		Kind: Kind(b[0] & 0xf), Dialer: b[1]&flagDialer != 0, Reason: Reason(b[2]),
 		Stream: binary.BigEndian.Uint64(b[4:]),
+	}
+	if r.Reason >= PeerDown {
+		r.Reason = reasons // of a later version
 	}
 	ends := r.Kind == Refuse || r.Kind == Reset
 	if b[0]>>4 != Version && !ends {

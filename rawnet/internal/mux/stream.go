@@ -136,6 +136,15 @@ func (s *Stream) Close() {
 	s.end()
 }
 
+// Reset is Close that has the other end hear that the stream was cut off.
+func (s *Stream) Reset() {
+	open := s.state == Opened
+	if s.Close(); open {
+		s.resetReason = Aborted
+		s.owe(owesReset)
+	}
+}
+
 // Abort ends a stream whose Open was not sent.
 func (s *Stream) Abort() { s.end() }
 
