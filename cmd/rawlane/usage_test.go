@@ -34,6 +34,8 @@ func TestMisuse(t *testing.T) {
 		{"proxy --tcp :1 --service x --to 1:x --node 0", "one of the two"},
 		{"proxy --tcp :1 --node 0", "--to: where do connections go?"},
 		{"proxy --tcp :1 --to x --node 0", `--to "x": want NODE:SERVICE`},
+		{"proxy --tcp :1 --to web:x --node 0", `--to "web:x": want NODE:SERVICE, with the node's number`},
+		{"proxy --tcp :1 --to 70000:x --node 0", "with the node's number"},
 		{"proxy --tcp :1 --to 1:x", "which node is this? Give --node"},
 		{"bench latency --link rign", `--link "rign": want one of fabric, packet, ring, shm, udp, xdp; did you mean ring?`},
 		{"bench latency --link xdp --xdp-mode natve", `--xdp-mode "natve": want one of auto, zero-copy, native, generic; did you mean native?`},

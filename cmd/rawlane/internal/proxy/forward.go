@@ -39,19 +39,19 @@ func (f *forwarder) serve(ctx context.Context, l net.Listener) error {
 		c, err := l.Accept()
 		var temporary interface{ Temporary() bool }
 		switch {
+		case err == nil:
+			running.Go(func() {
+				defer func() { <-slots }()
+				f.pass(ctx, c)
+			})
 		case ctx.Err() != nil:
 			return nil
 		case errors.As(err, &temporary) && temporary.Temporary(): // no descriptors, or reset before it was taken
 			<-slots
 			wait(ctx, acceptPause)
-			continue
-		case err != nil:
+		default:
 			return err
 		}
-		running.Go(func() {
-			defer func() { <-slots }()
-			f.pass(ctx, c)
-		})
 	}
 }
 
@@ -62,9 +62,10 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// pass connects a connection to its destination, until both halves of it have ended.
+// pass connects a connection to its destination, until both halves of it have ended. If ctx ends
+// first, it is reset.
 func (f *forwarder) pass(ctx context.Context, a net.Conn) {
-	defer context.AfterFunc(ctx, func() { _ = a.Close() })()
+	defer context.AfterFunc(ctx, func() { reset(a) })()
 	b, err := f.dial(ctx)
 	if err != nil {
 		reset(a)
@@ -73,7 +74,7 @@ func (f *forwarder) pass(ctx context.Context, a net.Conn) {
 		}
 		return
 	}
-	defer context.AfterFunc(ctx, func() { _ = b.Close() })()
+	defer context.AfterFunc(ctx, func() { reset(b) })()
 	var both sync.WaitGroup
 	both.Go(func() { half(a, b) })
 	both.Go(func() { half(b, a) })
@@ -94,10 +95,9 @@ func half(to, from net.Conn) {
 	}
 }
 
-// reset ends a connection so that its other end hears that it was cut off, where that can be said.
+// reset ends a connection so that its other end hears that it was cut off: EOF would say that what
+// has come is whole.
 func reset(c net.Conn) {
-	if t, is := c.(*net.TCPConn); is {
-		_ = t.SetLinger(0)
-	}
+	_ = c.(interface{ SetLinger(sec int) error }).SetLinger(0)
 	_ = c.Close()
 }

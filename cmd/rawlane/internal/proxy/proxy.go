@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
+	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/rawnet"
 )
 
@@ -57,8 +59,12 @@ func (v *verb) validate() error {
 	case v.cluster.Node == launch.NoNode && v.cluster.Hostfile == "":
 		return cli.Misuse("which node is this? Give --node, or a --hostfile that tells")
 	}
-	if _, _, err := net.SplitHostPort(v.to); err != nil {
+	host, _, err := net.SplitHostPort(v.to)
+	if err != nil {
 		return cli.Misuse("--to %q: want NODE:SERVICE, or HOST:PORT with --service", v.to)
+	}
+	if node, err := strconv.ParseUint(host, 10, 16); v.tcp != "" && (err != nil || mcd.NodeID(node) > mcd.MaxNodeID) {
+		return cli.Misuse("--to %q: want NODE:SERVICE, with the node's number (HOST:PORT goes with --service)", v.to)
 	}
 	return v.cluster.Validate()
 }
