@@ -29,12 +29,14 @@ func (l *Link) Wait(ctx context.Context) error {
 	return l.wrap("wait", err)
 }
 
-// ready reports whether a wait may end; if not, the next frame wakes it. Only a mask says awake: a
-// waiter that says so could take back what the end of the mask has just said for it.
+// ready reports whether a wait may end; if not, it is a sleep of its own, and the next frame wakes
+// it. Only a mask says awake: a waiter that says so could take back what the end of the mask has
+// just said for it.
 func (l *Link) ready(uintptr) bool {
-	if !l.pending() {
-		l.sleep()
+	if l.pending() {
+		return !l.masked.Load() // and the end of a mask wakes who waits
 	}
+	l.sleep()
 	return l.pending() && !l.masked.Load()
 }
 

@@ -3,6 +3,7 @@ package shm
 import (
 	"context"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -95,4 +96,30 @@ func TestWait_WhileWakeupsAreMasked(t *testing.T) {
 	}
 	cancel()
 	<-ended
+}
+
+// A wait that goes on is a sleep of its own: a sender that has woken the link in the one before wakes
+// it again. So it is also where another goroutine polls while this one looks.
+func TestWait_EachIsASleepOfItsOwn(t *testing.T) {
+	l := opened(t, Folder(t), 1)
+	ended := make(chan struct{})
+	var polls sync.WaitGroup
+	polls.Go(func() { // as often as something comes, it is polled
+		for {
+			select {
+			case <-ended:
+				return
+			default:
+				l.left.Store(!l.left.Load())
+			}
+		}
+	})
+	defer polls.Wait()
+	defer close(ended)
+	for i := range 2_000_000 {
+		before := l.bell.Asleep()
+		if !l.ready(0) && l.bell.Asleep() == before {
+			t.Fatalf("round %d: the wait goes on, and it is sleep %d as before", i, before)
+		}
+	}
 }
