@@ -66,7 +66,7 @@ func Sendrecv[T, U Element](
 
 // begin makes a request anew.
 func (c *Comm) begin(r *Request, memory []byte) {
-	r.comm, r.memory, r.status = c, memory, Status{Source: AnySource, Tag: AnyTag}
+	r.comm, r.memory, r.status = c, memory, noMessage
 	r.send, r.receive, r.withdrawn, r.unpack = matching.Send{}, matching.Receive{}, false, nil
 	r.multicast = multicastWait{}
 	r.completion.Reset()
@@ -188,7 +188,7 @@ func (c *Comm) beginReceive(r *Request, buf []byte, from, tag int) *Request {
 		if err != nil {
 			err = fmt.Errorf("receive from rank %d: %w", from, err)
 		}
-		r.status = Status{Source: ProcNull, Tag: AnyTag}
+		r.status = fromNobody
 		r.completion.Complete(err)
 		return r
 	}
@@ -244,7 +244,7 @@ func (w *World) expect(all []*process) {
 // Cancel cancels a receive: Wait then returns ErrCancelled, unless a message was already on its way
 // into it. It is MPI_Cancel. A send cannot be cancelled.
 func (r *Request) Cancel() {
-	if r.comm == nil {
+	if r == nil || r.comm == nil {
 		return // it was never begun
 	}
 	w := r.comm.w

@@ -16,11 +16,15 @@ type probe struct {
 }
 
 // Iprobe reports whether there is a message that a receive would take now: MPI_Iprobe. It polls
-// once. Errors: ErrRank, ErrTag, ErrClosed; a *ProcessError.
+// once. Of ProcNull there is always one, without bytes. Errors: ErrRank, ErrTag, ErrClosed; a
+// *ProcessError.
 func (c *Comm) Iprobe(from, tag int) (s Status, found bool, err error) {
 	q, err := c.pattern(from, tag)
 	if err != nil {
 		return Status{}, false, err
+	}
+	if from == ProcNull {
+		return fromNobody, true, nil
 	}
 	w := c.w
 	w.ep.Progress()
@@ -59,6 +63,9 @@ func (c *Comm) Mprobe(ctx context.Context, from, tag int) (*Message, error) {
 
 // MRecv receives a message that Mprobe has taken, once: MPI_Mrecv. Errors: those of Recv.
 func MRecv[T Element](ctx context.Context, m *Message, buf []T) (Status, error) {
+	if m.status == fromNobody {
+		return m.status, nil
+	}
 	c := m.comm
 	w := c.w
 	r := new(Request)
@@ -92,7 +99,11 @@ func (c *Comm) pattern(from, tag int) (q matching.Pattern, err error) {
 		err = checkTag(tag)
 	}
 	q = matching.Pattern{Source: matching.AnySource, Context: c.context, Tag: int32(tag)}
-	if err == nil && from != AnySource {
+	switch {
+	case err != nil || from == AnySource:
+	case from == ProcNull:
+		err = c.over()
+	default:
 		if err = c.checkRank(from); err == nil {
 			q.Source = c.members[from]
 		}
@@ -130,6 +141,9 @@ func (c *Comm) await(
 	var err error
 	if p.pattern, err = c.pattern(from, tag); err != nil {
 		return nil, err
+	}
+	if from == ProcNull {
+		return &Message{comm: c, status: fromNobody}, nil
 	}
 	w.mu.Lock()
 	expect := w.expected(p.pattern.Source)

@@ -59,7 +59,7 @@ func TestProbe_Errors(t *testing.T) {
 		for _, b := range []struct {
 			from, tag int
 			want      error
-		}{{1, 0, mpi.ErrRank}, {-2, mpi.AnyTag, mpi.ErrRank}, {0, -2, mpi.ErrTag}, {mpi.AnySource, -2, mpi.ErrTag}} {
+		}{{1, 0, mpi.ErrRank}, {-3, mpi.AnyTag, mpi.ErrRank}, {mpi.ProcNull, -2, mpi.ErrTag}, {0, -2, mpi.ErrTag}, {mpi.AnySource, -2, mpi.ErrTag}} {
 			_, found, once := c.Iprobe(b.from, b.tag)
 			_, waits := c.Probe(t.Context(), b.from, b.tag)
 			_, takes := c.Mprobe(t.Context(), b.from, b.tag)
@@ -67,6 +67,32 @@ func TestProbe_Errors(t *testing.T) {
 				if found || !errors.Is(err, b.want) {
 					t.Errorf("rank %d, tag %d: %v, want %v", b.from, b.tag, err, b.want)
 				}
+			}
+		}
+	})
+}
+
+// Of nobody there is always a message, of no bytes, which is received any number of times.
+func TestProbe_ProcNull(t *testing.T) {
+	bubble(t, 1, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		ctx := t.Context()
+		want, err := mpi.Recv(ctx, c, []int{}, mpi.ProcNull, 3)
+		must(t, err)
+		if want.Source != mpi.ProcNull || want.Tag != mpi.AnyTag || want.Bytes() != 0 {
+			t.Errorf("received %+v", want)
+		}
+		s, found, err := c.Iprobe(mpi.ProcNull, 3)
+		must(t, err)
+		waited, err := c.Probe(ctx, mpi.ProcNull, 3)
+		must(t, err)
+		if !found || s != want || waited != want {
+			t.Errorf("%v: %+v, %+v; want %+v", found, s, waited, want)
+		}
+		m, err := c.Mprobe(ctx, mpi.ProcNull, 3)
+		must(t, err)
+		for range 2 {
+			if s, err := mpi.MRecv(ctx, m, []int{}); s != want || err != nil {
+				t.Errorf("%+v, %v; want %+v", s, err, want)
 			}
 		}
 	})

@@ -16,6 +16,12 @@ type Status struct {
 	size   int
 }
 
+// noMessage is the empty status, and fromNobody that of a receive from ProcNull.
+var (
+	noMessage  = Status{Source: AnySource, Tag: AnyTag}
+	fromNobody = Status{Source: ProcNull, Tag: AnyTag}
+)
+
 // Bytes returns the message's length, in bytes.
 func (s Status) Bytes() int { return s.size }
 
@@ -24,7 +30,8 @@ func Count[T Element](s Status) int { return (s.size + sizeOf[T]() - 1) / sizeOf
 
 // Request is a send or a receive that was begun: it is active until it is complete. Its data must
 // not be changed, and that of a receive not be read, before Wait or Test has said that it is. One
-// goroutine at a time waits for a request, or tests it.
+// goroutine at a time waits for a request, or tests it. A nil one is MPI_REQUEST_NULL: there is
+// nothing to wait for.
 type Request struct {
 	comm    *Comm
 	memory  []byte
@@ -47,7 +54,7 @@ type Request struct {
 	// queued is not 0 while an item that was not carried out, or a Get, uses the request's memory.
 	queued atomic.Int32
 
-	returned atomic.Bool // by WaitAny or WaitSome
+	returned atomic.Bool // by WaitAny or WaitSome; or it was not started yet
 
 	unpack func(n int) // puts the n bytes that were received where they belong; the waiter's
 
@@ -88,6 +95,9 @@ func (w *World) complete(r *Request, err error) {
 // Wait waits until the request is complete. The end of ctx ends the wait, and not the request.
 // Errors: ErrTruncate, ErrCancelled, ErrRevoked, ErrClosed; a *ProcessError; ctx's.
 func (r *Request) Wait(ctx context.Context) (Status, error) {
+	if r == nil {
+		return noMessage, nil
+	}
 	if !r.completion.Done() {
 		if err := r.comm.w.layer.Handler.Await(ctx, &r.completion); !r.completion.Done() {
 			return Status{}, err
@@ -99,6 +109,9 @@ func (r *Request) Wait(ctx context.Context) (Status, error) {
 // Test reports whether the request is complete, and then what Wait would return. It polls once. Of
 // a send that a Revoke has ended it waits until its memory is not used any more.
 func (r *Request) Test() (s Status, done bool, err error) {
+	if r == nil {
+		return noMessage, true, nil
+	}
 	if !r.completion.Done() {
 		r.comm.w.ep.Progress()
 		if !r.completion.Done() {

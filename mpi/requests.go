@@ -22,14 +22,14 @@ func WaitAll(ctx context.Context, requests ...*Request) error {
 }
 
 // WaitAny waits until one of the requests is complete that no WaitAny or WaitSome has returned, and
-// returns its place: MPI_Waitany. It is -1 if there is none such. The error is the request's, or
-// ctx's.
+// returns its place: MPI_Waitany. It is -1 if there is none such; operations that were not started
+// are none. The error is the request's, or ctx's.
 func WaitAny(ctx context.Context, requests ...*Request) (int, Status, error) {
 	for {
 		left := 0
 		for k, r := range requests {
 			switch {
-			case r.returned.Load():
+			case r == nil || r.returned.Load():
 			case !r.completion.Done():
 				left++
 			case r.returned.CompareAndSwap(false, true):
@@ -56,7 +56,7 @@ func WaitSome(ctx context.Context, requests ...*Request) (places []int, err erro
 	}
 	places = []int{k}
 	for k, r := range requests {
-		if r.completion.Done() && r.returned.CompareAndSwap(false, true) {
+		if r != nil && r.completion.Done() && r.returned.CompareAndSwap(false, true) {
 			_, failure := r.outcome()
 			places, err = append(places, k), errors.Join(err, failure)
 		}
@@ -69,6 +69,12 @@ type anyOf struct{ completion mcd.Completion }
 
 // awaitAny waits until one of the requests is complete that was not returned.
 func awaitAny(ctx context.Context, requests []*Request) error {
+	requests = slices.DeleteFunc(slices.Clone(requests), func(r *Request) bool {
+		return r == nil || r.returned.Load()
+	})
+	if len(requests) == 0 { // another goroutine has returned the last one
+		return nil
+	}
 	w := requests[0].comm.w
 	var a anyOf
 	w.mu.Lock()
@@ -134,8 +140,9 @@ func RecvInit[T Element](c *Comm, buf []T, from, tag int) *Persistent {
 // persistent returns an operation that was not started: it is complete, with an empty status.
 func persistent(start func(r *Request)) *Persistent {
 	p := &Persistent{start: start}
-	p.status = Status{Source: AnySource, Tag: AnyTag}
+	p.status = noMessage
 	p.completion.Complete(nil)
+	p.returned.Store(true)
 	return p
 }
 

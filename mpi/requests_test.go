@@ -103,6 +103,38 @@ func TestPersistent(t *testing.T) {
 	}
 }
 
+// Requests that are nil, and operations that were not started, are none to wait for: wherever they
+// are in a list, and however often it is waited for.
+func TestRequests_Null(t *testing.T) {
+	bubble(t, 2, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		ctx := t.Context()
+		if c.Rank() == 1 {
+			time.Sleep(time.Second)
+			must(t, mpi.Send(ctx, c, []int{42}, 0, 0))
+			return
+		}
+		var null *mpi.Request
+		buf, unstarted := []int{0}, mpi.RecvInit(c, []int{0}, 1, 1)
+		s, done, err := null.Test()
+		if waited, err2 := null.Wait(ctx); err != nil || err2 != nil || !done || waited != s || s.Source != mpi.AnySource {
+			t.Errorf("%v, %v, %v: %+v, %+v", err, err2, done, s, waited)
+		}
+		null.Cancel()
+		list := []*mpi.Request{null, &unstarted.Request, mpi.Irecv(c, buf, 1, 0), null}
+		k, s, err := mpi.WaitAny(ctx, list...)
+		if err != nil || k != 2 || s.Source != 1 || buf[0] != 42 {
+			t.Errorf("request %d, %+v, %v", k, s, err)
+		}
+		if k, _, err := mpi.WaitAny(ctx, list...); k != -1 || err != nil {
+			t.Errorf("request %d, %v, of none", k, err)
+		}
+		if places, err := mpi.WaitSome(ctx, list...); places != nil || err != nil {
+			t.Errorf("%v, %v, of none", places, err)
+		}
+		must(t, mpi.WaitAll(ctx, list...))
+	})
+}
+
 // A persistent send is one of the standard mode: a short one is complete before its receive is there.
 func TestPersistent_Standard(t *testing.T) {
 	bubble(t, 2, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
