@@ -85,9 +85,9 @@ func openTrains(ifi *net.Interface, nic Driver, src transport.MAC, etherType tra
 
 // TakesTrains reports whether a link sends and receives trains. Those of granted sockets do not:
 // the service's filter looks at the port of one message, and a train has many. Nor do links for all
-// EtherTypes: nothing tells trains from other packets.
+// EtherTypes, or for IPv4: nothing tells trains from other packets.
 func TakesTrains(not bool, granted *Granted, t transport.EtherType) bool {
-	return !not && granted == nil && t != transport.EtherTypeAny
+	return !not && granted == nil && t != transport.EtherTypeAny && t != etherTypeIPv4
 }
 
 func (t *trains) close() error { return errors.Join(unix.Close(t.fd), t.plain.close()) }

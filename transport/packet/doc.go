@@ -33,7 +33,7 @@ type Config struct {
 	// quicker, and drops frames a little sooner when the NIC is full. It has no effect on a NIC
 	// with several transmit queues, where frames would lose their order.
 	BypassQdisc bool
-	// NoTrains sends and receives each frame as a packet, as granted sockets and links for
+	// NoTrains sends and receives each frame as a packet, as granted sockets and links for IPv4 or
 	// transport.EtherTypeAny do anyway: see package ring. As long as the link is open, no program
 	// that shares the interface is sent trains; those that were on their way before, for up to
 	// 3.5 s, are lost to this link.

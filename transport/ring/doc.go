@@ -71,7 +71,7 @@ type Config struct {
 	// is full. It is never bypassed on a NIC with several transmit queues, where frames would lose
 	// their order.
 	Qdisc bool
-	// NoTrains sends and receives each frame as a packet, as granted sockets and links for
+	// NoTrains sends and receives each frame as a packet, as granted sockets and links for IPv4 or
 	// transport.EtherTypeAny do anyway: see the package's documentation. As long as the link is
 	// open, no program that shares the interface is sent trains; those that were on their way
 	// before, for up to 3.5 s, are lost to this link.

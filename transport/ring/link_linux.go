@@ -134,7 +134,8 @@ func (l *Link) receive(frames []transport.Frame) (n int) {
 	} else {
 		n = l.resume(frames)
 	}
-	for looked := 0; n < len(frames) && looked < r.slots() && !l.trains.full(); looked++ {
+	looked := int(r.taken) // the slot of a train of which frames were left
+	for ; n < len(frames) && looked < r.slots() && !l.trains.full(); looked++ {
 		slot, ok := r.next()
 		if !ok {
 			break

@@ -69,6 +69,13 @@ func (l *Link) nextOfTrain(frames []transport.Frame) int {
 	return n
 }
 
+// receive is recv(2). It returns the length of the packet, also where buf is shorter.
+func (s *socket) receive(buf []byte) (size int, e unix.Errno) {
+	got, _, e := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&buf[0])),
+		uintptr(len(buf)), unix.MSG_DONTWAIT|unix.MSG_TRUNC, 0, 0)
+	return int(got), e
+}
+
 // receiveTrain hands out frames of the train in a slot, or of which the slot tells. isTrain is
 // false if the slot has a frame as it is.
 func (l *Link) receiveTrain(s slot, in afpacket.Received, frames []transport.Frame) (n int, isTrain bool) {
@@ -77,9 +84,12 @@ func (l *Link) receiveTrain(s slot, in afpacket.Received, frames []transport.Fra
 	long := s.header.Status&unix.TP_STATUS_COPY != 0
 	if long {
 		buf := t.buffer()
-		got, _, e := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(l.socket.fd), uintptr(unsafe.Pointer(&buf[0])),
-			uintptr(len(buf)), unix.MSG_DONTWAIT|unix.MSG_TRUNC, 0, 0)
-		if size := int(got); e == 0 && size >= afpacket.VirtioLen {
+		size, e := l.socket.receive(buf)
+		if e != 0 { // that the interface went down, which the socket says once, and before all it has
+			_ = afpacket.PollError(&l.attachment, e) // the next Wait says so
+			size, e = l.socket.receive(buf)
+		}
+		if e == 0 && size >= afpacket.VirtioLen {
 			virtio = buf[:afpacket.VirtioLen]
 			in.Bytes, in.Len = buf[afpacket.VirtioLen:min(size, len(buf))], size-afpacket.VirtioLen
 		}
