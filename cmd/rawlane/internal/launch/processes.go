@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,7 +43,7 @@ func (c *ClusterFlags) runProcesses(ctx context.Context, cmd *cobra.Command) err
 	for k := range programs {
 		programs[k] = c.nodeProgram(cmd, program, k, cores, at)
 	}
-	return RunAll(ctx, at.start, programs, c.Grace)
+	return RunAll(ctx, at.start, programs, c.Grace, nil)
 }
 
 // nodeProgram is this verb as the program of one node, on its core if there are cores.
@@ -107,14 +108,18 @@ func commandLine(cmd *cobra.Command, except ...string) []string {
 // Starter starts the program of a node.
 type Starter func(node int, program *exec.Cmd) error
 
-// RunAll starts program k on node k, and returns when all have ended: by themselves; after the
-// grace, because one has failed; or at once, because the user's context has ended. A program that
-// fails has printed the reason, and its exit status becomes that of the command. The programs are
-// killed if this process is.
-func RunAll(user context.Context, start Starter, programs []*exec.Cmd, grace time.Duration) error {
+// RunAll starts program k on node k, and returns when all have ended, and what they have started and
+// still prints for them: by themselves; after the grace, because one has failed; or at once, because
+// the user's context has ended. A program that fails has printed the reason, and its exit status
+// becomes that of the command. The programs are killed if this process is. ended, unless it is nil,
+// is called when all that a node's program prints is there.
+func RunAll(
+	user context.Context, start Starter, programs []*exec.Cmd, grace time.Duration, ended func(node int),
+) error {
 	ctx, cancel := context.WithCancelCause(user)
 	defer cancel(nil)
 	var running sync.WaitGroup
+	over := make([]atomic.Bool, len(programs))
 	for k, p := range programs {
 		procgroup.Own(p)
 		procgroup.DieWithThread(p)
@@ -127,48 +132,67 @@ func RunAll(user context.Context, start Starter, programs []*exec.Cmd, grace tim
 			if err != nil {
 				return
 			}
-			if err := p.Wait(); err != nil {
+			if err := wait(p); err != nil {
+				procgroup.End(p, false) // what it has started
 				cancel(programError(k, err))
+			}
+			_ = p.Wait() // for the output, which others may hold open
+			over[k].Store(true)
+			if ended != nil {
+				ended(k)
 			}
 		})
 		if err := <-started; err != nil {
 			cancel(fmt.Errorf("start node %d: %w", k, err))
+			grace = 0 // the others would wait for one that does not come
 			break
 		}
 	}
-	ended := make(chan struct{})
-	go func() { running.Wait(); close(ended) }() // ends with the programs
+	all := make(chan struct{})
+	go func() { running.Wait(); close(all) }() // ends with the programs
 	select {
-	case <-ended:
+	case <-all:
 		return context.Cause(ctx)
 	case <-ctx.Done():
 	}
 	select {
-	case <-ended:
+	case <-all:
 		return context.Cause(ctx)
 	case <-time.After(grace):
 	case <-user.Done():
 	}
-	endAll(programs, ended)
+	endAll(programs, over, all)
 	return context.Cause(ctx)
+}
+
+// wait returns when a program itself has ended.
+func wait(p *exec.Cmd) error {
+	state, err := p.Process.Wait()
+	if err == nil && !state.Success() {
+		return &exec.ExitError{ProcessState: state}
+	}
+	return err
 }
 
 // endTimeout is how long programs may take to end after SIGTERM.
 const endTimeout = 2 * time.Second
 
-// endAll ends programs, and returns when they have ended.
-func endAll(programs []*exec.Cmd, ended <-chan struct{}) {
+// endAll ends the programs that are not over, with what they have started, and returns when all
+// have ended. It does not wait for output that nobody takes, or that a process holds open that has
+// left its group. The number of a program that is over may be another one's.
+func endAll(programs []*exec.Cmd, over []atomic.Bool, all <-chan struct{}) {
 	for _, force := range []bool{false, true} {
-		for _, p := range programs {
-			procgroup.End(p, force)
+		for k, p := range programs {
+			if !over[k].Load() {
+				procgroup.End(p, force)
+			}
 		}
 		select {
-		case <-ended:
+		case <-all:
 			return
 		case <-time.After(endTimeout):
 		}
 	}
-	<-ended
 }
 
 // programError is the failure of a program as the error of the command.

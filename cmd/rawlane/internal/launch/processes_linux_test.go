@@ -2,16 +2,21 @@ package launch_test
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 )
 
@@ -21,7 +26,7 @@ func TestRunAll_ProgramsDieWithTheCommand(t *testing.T) {
 	if os.Getenv(asCommand) != "" {
 		program := exec.Command("sh", "-c", "echo $$; exec sleep 600")
 		program.Stdout = os.Stdout
-		_ = launch.RunAll(t.Context(), launch.StartHere, []*exec.Cmd{program}, 0) // it is killed before
+		_ = launch.RunAll(t.Context(), launch.StartHere, []*exec.Cmd{program}, 0, nil) // it is killed before
 		return
 	}
 	command := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
@@ -58,5 +63,145 @@ func TestRunAll_ProgramsDieWithTheCommand(t *testing.T) {
 	if n != 1 {
 		_ = unix.PidfdSendSignal(program, unix.SIGKILL, nil, 0)
 		t.Errorf("the program goes on after its command's death (%v)", err)
+	}
+}
+
+// runPatience is far longer than a run takes to end its programs.
+const runPatience = 30 * time.Second
+
+// shell is a program whose output goes through this process.
+func shell(out io.Writer, script string) *exec.Cmd {
+	p := exec.Command("sh", "-c", script)
+	p.Stdout = out
+	return p
+}
+
+// runAll runs programs, and fails the test if that does not end.
+func runAll(ctx context.Context, t *testing.T, grace time.Duration, programs ...*exec.Cmd) error {
+	t.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- launch.RunAll(ctx, launch.StartHere, programs, grace, nil) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(runPatience):
+		t.Fatal("the run does not end")
+		return nil
+	}
+}
+
+// A program that fails ends the others at once, though what it has started still has its output.
+func TestRunAll_FailureIsSeenBehindAnOpenOutput(t *testing.T) {
+	err := runAll(t.Context(), t, 0, shell(new(bytes.Buffer), "sleep 600 & exit 3"), shell(nil, "sleep 600"))
+	var status *cli.StatusError
+	if !errors.As(err, &status) || status.Node != 0 || status.Status != 3 {
+		t.Errorf("%v, want node 0's exit status 3", err)
+	}
+}
+
+// What a program that ends well has started may go on, and is printed.
+func TestRunAll_OutputOfWhatAProgramHasStarted(t *testing.T) {
+	goOn, release, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &watched{end: func(text string) {
+		if text == "early\n" { // the program is about to end, and what it has started waits
+			_ = release.Close()
+		}
+	}}
+	p := shell(out, "(cat; echo late) <&3 3<&- & exec 3<&-; echo early")
+	p.ExtraFiles = []*os.File{goOn}
+	if err := runAll(t.Context(), t, 0, p); err != nil || out.text.String() != "early\nlate\n" {
+		t.Errorf("%q, %v", &out.text, err)
+	}
+}
+
+// watched is an output that is looked at whenever something is written.
+type watched struct {
+	text bytes.Buffer
+	end  func(text string)
+}
+
+func (w *watched) Write(b []byte) (int, error) {
+	n, err := w.text.Write(b)
+	w.end(w.text.String())
+	return n, err
+}
+
+// A run that is told to end does so, though a process that has left its program's group holds the
+// output open.
+func TestRunAll_EndsBesideAProcessThatHasLeft(t *testing.T) {
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stop := &cli.SignalError{Signal: unix.SIGTERM}
+	var left int
+	out := &watched{end: func(text string) {
+		if line, ok := strings.CutSuffix(text, "\n"); ok {
+			left, _ = strconv.Atoi(line)
+			cancel(stop)
+		}
+	}}
+	err := runAll(ctx, t, 0, shell(out, "setsid sleep 600 & echo $!; wait"))
+	if left <= 0 || unix.Kill(left, unix.SIGKILL) != nil {
+		t.Errorf("process %d is not there any more", left)
+	}
+	if !errors.Is(err, stop) {
+		t.Errorf("%v, want %v", err, stop)
+	}
+}
+
+// A run that is told to end does so, though nobody takes what its programs print.
+func TestRunAll_EndsBeforeABlockedReader(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	reader, writer := io.Pipe()
+	defer reader.Close()
+	go func() { // a reader that takes one line, and then stands still
+		_, _ = bufio.NewReaderSize(reader, 16).ReadString('\n')
+		cancel()
+	}()
+	if err := runAll(ctx, t, 0, shell(writer, "yes")); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+// The number of a program that has ended is another one's soon: its group is left alone.
+func TestRunAll_LeavesOtherGroupsAlone(t *testing.T) {
+	bystander := exec.Command("sleep", "600")
+	bystander.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
+	if err := bystander.Start(); err != nil {
+		t.Fatal(err)
+	}
+	first := shell(nil, "exit 0")
+	second := shell(nil, "read line; exit 3")
+	in, err := second.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	third := shell(nil, "sleep 600")
+	all := make(chan error, 1)
+	go func() {
+		all <- launch.RunAll(t.Context(), launch.StartHere, []*exec.Cmd{first, second, third}, 0, func(k int) {
+			if k == 0 {
+				first.Process.Pid = bystander.Process.Pid
+				_ = in.Close()
+			}
+		})
+	}()
+	select {
+	case err = <-all:
+	case <-time.After(runPatience):
+		t.Fatal("the run does not end")
+	}
+	if err == nil {
+		t.Error("node 1 failed, and the run did not")
+	}
+	if err := bystander.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if _ = bystander.Wait(); bystander.ProcessState.Sys().(syscall.WaitStatus).Signal() != unix.SIGKILL {
+		t.Errorf("a group that is none of the run's ended with %v", bystander.ProcessState)
 	}
 }

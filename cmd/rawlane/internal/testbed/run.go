@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -131,6 +132,7 @@ func (r *runVerb) run(cmd *cobra.Command, args []string) error {
 	defer stop(nil)
 	printer := &printer{failed: stop}
 	programs := make([]*exec.Cmd, nodes)
+	lines := make([][2]*lineWriter, nodes)
 	for k := range programs {
 		env := []string{start.EnvNode + "=" + strconv.Itoa(k), start.EnvNodes + "=" + strconv.Itoa(nodes)}
 		env = append(env, at.env(k)...)
@@ -139,15 +141,15 @@ func (r *runVerb) run(cmd *cobra.Command, args []string) error {
 			c = at.remote(k, args, env)
 		} else {
 			c = exec.Command(args[0], args[1:]...)
-			c.Env = append(launch.ShareOfCores(nodes), start.EnvHostfile+"="+hostfile, launch.EnvKeyFile+"="+r.keyFile)
+			// Not what tells this process, or another launcher's, of their own links.
+			c.Env = append(launch.ShareOfCores(nodes), start.EnvListen+"=", start.EnvSeeds+"=", start.EnvSegment+"=")
+			c.Env = append(c.Env, start.EnvHostfile+"="+hostfile, launch.EnvKeyFile+"="+r.keyFile)
 			c.Env = append(c.Env, env...)
 		}
 		out := &lineWriter{prefix: fmt.Sprintf("[%d] ", k), out: cmd.OutOrStdout(), printer: printer}
 		errs := &lineWriter{prefix: out.prefix, out: cmd.ErrOrStderr(), printer: printer}
-		defer out.flush()
-		defer errs.flush()
 		c.Stdout, c.Stderr = out, errs
-		programs[k] = c
+		programs[k], lines[k] = c, [2]*lineWriter{out, errs}
 	}
 	if r.stdin {
 		if err := forward(cmd.InOrStdin(), programs[0]); err != nil {
@@ -158,7 +160,7 @@ func (r *runVerb) run(cmd *cobra.Command, args []string) error {
 	if r.keepGoing {
 		grace, others = math.MaxInt64, "went on"
 	}
-	err = launch.RunAll(ctx, at.start, programs, grace)
+	err = launch.RunAll(ctx, at.start, programs, grace, func(k int) { lines[k][0].flush(); lines[k][1].flush() })
 	if cause := context.Cause(ctx); errors.Is(cause, syscall.EPIPE) {
 		return cause // nobody reads, and that is why the programs ended
 	}
@@ -297,10 +299,11 @@ func writeHostfile(at *place) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	for _, line := range at.hosts {
-		fmt.Fprintln(f, line)
+	_, err = f.WriteString(strings.Join(at.hosts, "\n") + "\n")
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = os.Remove(f.Name()) // what there is of it
 	}
-	return f.Name(), f.Close()
+	return f.Name(), err
 }
 
 // printer lets one program print at a time.
@@ -352,7 +355,7 @@ func (w *lineWriter) line(b []byte) error {
 // flush writes an unfinished last line.
 func (w *lineWriter) flush() {
 	if len(w.rest) > 0 {
-		_ = w.line(append(w.rest, '\n')) // the program has ended
+		_ = w.line(append(w.rest, '\n')) // the printer hears of an error
 		w.rest = nil
 	}
 }
