@@ -108,11 +108,11 @@ func commandLine(cmd *cobra.Command, except ...string) []string {
 // Starter starts the program of a node.
 type Starter func(node int, program *exec.Cmd) error
 
-// RunAll starts program k on node k, and returns when all have ended, and what they have started and
-// still prints for them: by themselves; after the grace, because one has failed; or at once, because
-// the user's context has ended. A program that fails has printed the reason, and its exit status
-// becomes that of the command. The programs are killed if this process is. ended, unless it is nil,
-// is called when all that a node's program prints is there.
+// RunAll starts program k on node k, and returns when all have ended, and what they have started
+// and still prints for them: by themselves; after the grace, because one has failed; or at once,
+// because the user's context has ended. A program that fails has printed the reason, and its exit
+// status becomes that of the command. The programs are killed if this process is. ended, unless it
+// is nil, is called when all that a node's program prints is there.
 func RunAll(
 	user context.Context, start Starter, programs []*exec.Cmd, grace time.Duration, ended func(node int),
 ) error {
