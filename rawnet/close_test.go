@@ -120,3 +120,21 @@ func TestClose_CutsOff(t *testing.T) {
 		}
 	})
 }
+
+// A second Close waits for the first: the port is free then.
+func TestClose_Twice(t *testing.T) {
+	bubble(t, options{}, func(t *testing.T, c *cluster) {
+		a, _ := c.pair(t, "x")
+		c.faults[1].Cut(true)
+		_, err := a.Write([]byte("x")) // which Close waits for
+		must(t, err)
+		for range 2 {
+			go func() { _ = c.nets[0].Close() }()
+		}
+		synctest.Wait()
+		must(t, c.nets[0].Close())
+		n, err := rawnet.Open(c.eps[0], rawnet.Config{})
+		must(t, err)
+		must(t, n.Close())
+	})
+}

@@ -37,7 +37,8 @@ func isOp(t *testing.T, err error, op string, want error, text string) {
 	if !ok || e.Op != op || e.Net != "rawlane" || !errors.Is(err, want) || !strings.Contains(err.Error(), text) {
 		t.Errorf("%v: want a net.OpError of %s that is %q and says %q", err, op, want, text)
 	}
-	if timeout := errors.Is(want, os.ErrDeadlineExceeded) || errors.Is(want, context.DeadlineExceeded); ok && e.Timeout() != timeout {
+	timeout := errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, syscall.ETIMEDOUT)
+	if ok && e.Timeout() != timeout {
 		t.Errorf("%v: Timeout() is %v", err, !timeout)
 	}
 }

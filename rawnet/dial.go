@@ -137,8 +137,9 @@ func (c *Conn) awaitAnswerBriefly(ctx context.Context) error {
 	defer cancel()
 	err := c.awaitAnswer(limit)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		err = fmt.Errorf("%w: node %d is up, and what it has on port %d does not answer (is that another program's?)",
-			syscall.ETIMEDOUT, c.peer.ID, c.n.cfg.Port)
+		err = timeoutError{fmt.Errorf(
+			"%w: node %d is up, and what it has on port %d does not answer (is that another program's?)",
+			syscall.ETIMEDOUT, c.peer.ID, c.n.cfg.Port)}
 	}
 	return err
 }
@@ -147,13 +148,13 @@ func (c *Conn) awaitAnswerBriefly(ctx context.Context) error {
 func (c *Conn) awaitAnswer(ctx context.Context) error {
 	c.n.mu.Lock()
 	defer c.n.mu.Unlock()
-	for c.s.State() == mux.Opening {
+	for c.s.State() == mux.Opening && !c.closed {
 		if err := c.n.await(ctx, &c.reader); err != nil {
 			return err
 		}
-		if c.closed {
-			return net.ErrClosed
-		}
+	}
+	if c.closed { // also while the record waited for room
+		return net.ErrClosed
 	}
 	if reason, cause := c.s.Failure(); reason != 0 {
 		return dialError(reason, cause)

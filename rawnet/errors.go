@@ -41,8 +41,16 @@ func downError(cause error) error {
 	if ok && (down.Reason == memfifo.Left || down.Reason == memfifo.Restarted) {
 		return fmt.Errorf("%w: %w", syscall.ECONNRESET, cause)
 	}
-	return fmt.Errorf("%w: %w (is the node up, with rawnet open?)", syscall.ETIMEDOUT, cause)
+	return timeoutError{fmt.Errorf("%w: %w (is the node up, with rawnet open?)", syscall.ETIMEDOUT, cause)}
 }
+
+// timeoutError is syscall.ETIMEDOUT and what has led to it. A net.OpError of it is a timeout.
+type timeoutError struct{ error }
+
+func (e timeoutError) Unwrap() error { return e.error }
+
+// Timeout returns true.
+func (timeoutError) Timeout() bool { return true }
 
 // resetError says why a connection has ended that was open.
 func resetError(reason mux.Reason, cause error) error {

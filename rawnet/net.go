@@ -69,6 +69,7 @@ type Net struct {
 	control []byte      // likewise: memory for an answer
 	spare   []*recordBuffer
 	closed  bool
+	over    chan struct{}  // closed when Close has done its work
 	stopped bool           // no controlLoop is started any more
 	running sync.WaitGroup // the goroutines of controlLoop
 	packets packets
@@ -79,7 +80,7 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Net, error) {
 	if err := cfg.setDefaults(); err != nil {
 		return nil, fmt.Errorf("rawnet: %w", err)
 	}
-	n := &Net{ep: ep, cfg: cfg}
+	n := &Net{ep: ep, cfg: cfg, over: make(chan struct{})}
 	n.mux = mux.New(mux.Config{First: incarnation.New64(), Window: cfg.Window, MaxStreams: cfg.MaxConns})
 	n.packets.conns = map[string]*PacketConn{}
 	n.ended, n.end = context.WithCancel(context.Background())
@@ -204,13 +205,16 @@ func (n *Net) deliver() {
 // Close closes the listeners and connections, says so to their other ends, and ends the Net. It
 // waits until the other nodes have confirmed, for as long as they answer: the error names those
 // that have not, and have not left either, without those that were down before, which their
-// connections have told. Close it before its endpoint.
+// connections have told. When Close returns, also a second time, the port is free. Close it before
+// its endpoint.
 func (n *Net) Close() error {
 	n.mu.Lock()
 	if n.closed {
 		n.mu.Unlock()
+		<-n.over
 		return nil
 	}
+	defer close(n.over)
 	n.closed = true
 	n.layer.Closing()
 	listeners, streams := n.mux.Listeners(), n.mux.All()

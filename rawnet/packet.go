@@ -68,8 +68,10 @@ func (n *Net) ListenPacket(service string) (*PacketConn, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if service == "" || service == ":" {
-		n.packets.named++
-		service = "client " + strconv.Itoa(n.packets.named)
+		for taken := true; taken; taken = n.packets.conns[service] != nil {
+			n.packets.named++
+			service = "client " + strconv.Itoa(n.packets.named)
+		}
 	}
 	addr, err := n.resolveOwn(service)
 	if err != nil {

@@ -273,3 +273,18 @@ func ExampleNet_ListenPacket() {
 	fmt.Printf("%s of %v, %v\n", b[:n], from, err)
 	// Output: hello of 0:gossip, <nil>
 }
+
+// A client's own name is one that nobody else has.
+func TestPacketConn_NamesOfClients(t *testing.T) {
+	bubble(t, options{nodes: 1}, func(t *testing.T, c *cluster) {
+		names := map[string]bool{}
+		for _, service := range []string{"client 1", "client 3", "", "", ":", ""} {
+			p, err := c.nets[0].ListenPacket(service)
+			must(t, err)
+			names[p.LocalAddr().String()] = true
+		}
+		if len(names) != 6 {
+			t.Errorf("%v", names)
+		}
+	})
+}

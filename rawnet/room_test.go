@@ -8,13 +8,16 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/rawnet"
+	"github.com/rawlane/rawlane/transport"
 )
 
 // A Write that its deadline ends while it waits for room in the network has sent what it says, and
@@ -225,5 +228,77 @@ func TestControl_OneGoroutineWaits(t *testing.T) {
 		if n := runtime.NumGoroutine() - before; n > len(conns)/4 {
 			t.Errorf("%d goroutines wait", n)
 		}
+	})
+}
+
+// muteLink is a link that loses what it is to send while it is mute.
+type muteLink struct {
+	transport.Link
+	mute atomic.Bool
+}
+
+func (l *muteLink) Send(frames []transport.Frame) (int, error) {
+	if l.mute.Load() {
+		return len(frames), nil
+	}
+	return l.Link.Send(frames)
+}
+
+// Each of a crowd that dials where nobody listens is refused, though the node has no room for its
+// answers when they come.
+func TestDial_ACrowdIsRefusedWithoutRoom(t *testing.T) {
+	var link *muteLink
+	o := options{cfg: rawnet.Config{Window: 256 << 10}, wrap: func(node mcd.NodeID, inner transport.Link) transport.Link {
+		if node == 1 {
+			link = &muteLink{Link: inner}
+			return link
+		}
+		return inner
+	}}
+	bubble(t, o, func(t *testing.T, c *cluster) {
+		dial := func() error { _, err := c.nets[0].Dial(rawnet.Network, "1:nobody"); return err }
+		for range 3000 { // the way there is wide by then
+			isOp(t, dial(), "dial", syscall.ECONNREFUSED, "")
+		}
+		var fillers []*rawnet.Conn
+		for range 8 {
+			_, b := c.pair(t, "filler")
+			fillers = append(fillers, b)
+		}
+		link.mute.Store(true)
+		for _, b := range fillers {
+			go func() { _, _ = b.Write(make([]byte, 1<<20)) }()
+		}
+		synctest.Wait()
+		ends := make(chan error)
+		const crowd = 4096
+		for range crowd {
+			go func() { ends <- dial() }()
+		}
+		time.Sleep(10 * time.Millisecond)
+		link.mute.Store(false)
+		for range crowd {
+			isOp(t, <-ends, "dial", syscall.ECONNREFUSED, "nobody listens")
+		}
+	})
+}
+
+// A Net that closes while a dial waits for room ends it, though there is room before all is said.
+func TestDial_NetClosesWhereThereIsNoRoom(t *testing.T) {
+	bubble(t, options{cfg: rawnet.Config{Window: 256 << 10}}, func(t *testing.T, c *cluster) {
+		_, err := c.nets[1].Listen("x")
+		must(t, err)
+		c.stuff(t)
+		done, closed := make(chan error, 1), make(chan error, 1)
+		go func() { _, err := c.nets[0].Dial(rawnet.Network, "1:x"); done <- err }()
+		synctest.Wait()
+		go func() { closed <- c.nets[0].Close() }()
+		synctest.Wait()
+		if len(done)+len(closed) > 0 {
+			t.Fatal("there is room")
+		}
+		c.faults[0].Cut(false)
+		isOp(t, <-done, "dial", net.ErrClosed, "")
+		must(t, <-closed)
 	})
 }

@@ -78,8 +78,7 @@ func (m *Mux) Next(node uint16) (c Control, ok bool) {
 		return c, true
 	}
 	if len(p.answers) > 0 {
-		c = p.answers[0]
-		p.answers = append(p.answers[:0], p.answers[1:]...)
+		c, p.answers = p.answers[0], p.answers[1:]
 		return c, true
 	}
 	return c, false

@@ -14,9 +14,10 @@ const (
 	DefaultMaxStreams = 1 << 16
 	// MaxService is the longest name of a service, in bytes.
 	MaxService = 255
-	// maxAnswers is how many answers to records of streams that there are not wait for room; those
-	// beyond are dropped, and their senders hear when they send more.
-	maxAnswers = 1024
+	// maxAnswers is how many answers to one node, of streams that there are not, wait for room: as
+	// many as it dials at a time by default, each of which waits for its refusal. Those beyond are
+	// dropped.
+	maxAnswers = DefaultMaxStreams
 	// minBlock is the least memory of a stream's buffer, in bytes.
 	minBlock = 512
 	// spareBytes is how much memory the pool keeps for later.

@@ -3,6 +3,7 @@ package mux_test
 import (
 	"bytes"
 	"errors"
+	"math"
 	"slices"
 	"testing"
 
@@ -190,11 +191,23 @@ func TestHandle_NoSuchStream(t *testing.T) {
 	if !slices.Equal(streams, []uint64{1, 2, 1, 2, 1, 2, 4, 5}) || m.Counters().NoStream != 15 {
 		t.Errorf("%v, %+v", streams, m.Counters())
 	}
-	for i := range uint64(5000) { // a flood is answered as far as a bound
+	for i := range uint64(100_000) { // a flood is answered as far as a bound
 		m.Handle(5, rec(mux.Record{Kind: mux.Fin, Stream: i}), nil)
 	}
-	if n := len(owedTo(t, m, 5)); n != 1024 {
+	if n := len(owedTo(t, m, 5)); n != mux.DefaultMaxStreams {
 		t.Errorf("%d answers", n)
+	}
+}
+
+// A peer that takes any number of bytes gives credit, however large that number is.
+func TestStream_EndlessCredit(t *testing.T) {
+	for _, limit := range []uint64{1 << 63, math.MaxUint64} {
+		m := mux.New(mux.Config{})
+		s, _ := m.Dial(5)
+		m.Handle(5, rec(mux.Record{Kind: mux.Accept, Stream: s.Number(), Limit: limit}), nil)
+		if n := s.Credit(); n != math.MaxInt {
+			t.Errorf("a limit of %d is a credit of %d", limit, n)
+		}
 	}
 }
 

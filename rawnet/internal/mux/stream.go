@@ -1,6 +1,10 @@
 package mux
 
-import "github.com/rawlane/rawlane/internal/list"
+import (
+	"math"
+
+	"github.com/rawlane/rawlane/internal/list"
+)
 
 // State of a stream.
 type State uint8
@@ -75,7 +79,7 @@ func (s *Stream) Credit() int {
 	if s.state != Opened || s.sendClosed {
 		return 0
 	}
-	return int(s.sendLimit - s.sent)
+	return int(min(s.sendLimit-s.sent, math.MaxInt)) // any number may come as the limit
 }
 
 // Owes reports whether control records of the stream are to be sent.
