@@ -93,3 +93,22 @@ func TestClose_NothingBeginsMeanwhile(t *testing.T) {
 		must(t, <-closed)
 	})
 }
+
+// A second Close waits for the first: the port is free then.
+func TestClose_Twice(t *testing.T) {
+	bubble(t, 2, fault.Config{}, rpc.Config{}, func(t *testing.T, c *cluster) {
+		hold := make(chan struct{})
+		c.serve(t, 0, "hold", func(context.Context, mcd.NodeID, []byte, []byte) ([]byte, error) { <-hold; return nil, nil })
+		go func() { _, _ = c.nodes[1].Call(t.Context(), 0, "hold", nil) }()
+		synctest.Wait()
+		for range 2 {
+			go func() { _ = c.nodes[0].Close() }()
+		}
+		time.AfterFunc(time.Second, func() { close(hold) })
+		synctest.Wait()
+		must(t, c.nodes[0].Close())
+		d, err := rpc.Open(c.eps[0], rpc.Config{})
+		must(t, err)
+		must(t, d.Close())
+	})
+}

@@ -66,6 +66,7 @@ type Domain struct {
 
 	mu       sync.Mutex // guards all below, and what says so elsewhere; taken inside memfifo's lock
 	closed   bool
+	over     chan struct{} // closed when Close has done its work
 	servers  map[string]*Server
 	pending  map[uint64]*call // of this node, by number
 	lastCall uint64
@@ -89,7 +90,8 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Domain, error) {
 		return nil, fmt.Errorf("rpc: %w", err)
 	}
 	d := &Domain{
-		ep: ep, cfg: cfg, servers: map[string]*Server{}, pending: map[uint64]*call{}, lastCall: incarnation.New64(),
+		ep: ep, cfg: cfg, over: make(chan struct{}), servers: map[string]*Server{}, pending: map[uint64]*call{},
+		lastCall: incarnation.New64(),
 	}
 	d.jobs.cancels = map[callName]*callContext{}
 	d.ended, d.end = context.WithCancel(context.Background())
@@ -190,13 +192,16 @@ func (d *Domain) down(err *memfifo.PeerDownError) {
 // Close ends the domain: calls that wait fail with ErrClosed, the contexts of handlers are
 // cancelled, and Close waits until they have returned. Then it tells the other nodes: the error
 // names those that have not confirmed, and have not left either, without those that were down
-// before, which calls have told. Close it before its endpoint.
+// before, which calls have told. When Close returns, also a second time, the port is free. Handlers
+// must not call it. Close it before its endpoint.
 func (d *Domain) Close() error {
 	d.mu.Lock()
 	if d.closed {
 		d.mu.Unlock()
+		<-d.over
 		return nil
 	}
+	defer close(d.over)
 	d.closed = true
 	d.layer.Closing()
 	for number, c := range d.pending {
