@@ -46,9 +46,9 @@
 //
 // Trust: only processes of the same user are let in. Whatever they write, a link reads nothing
 // outside of its memory: one that writes what cannot be is cut off, and counted as RxMalformed. But
-// a frame that was received lies in memory that its sender can still write. Where
-// processes of the same user are not trusted, who could end or trace this one as well, use another
-// link.
+// a frame that was received lies in memory that its sender can still write, and one that fills the
+// eventfds that it has holds up wake-ups for as long as it is there. Where processes of the same
+// user are not trusted, who could end or trace this one as well, use another link.
 //
 // Source: SCMD (the network inside a chassis, beside the one between them); docs/decisions/014 has
 // the reasons and the measurements.

@@ -43,10 +43,18 @@ func (e *eventfd) wake() { _ = e.conn.Control(e.kick) }
 var one uint64 = 1
 
 // signal writes to an eventfd. It does not block: where the descriptor has no room, the one that it
-// belongs to has more to wake up to than it will ever need. (Another process may have it block all
-// the same; the scheduler knows of it then.)
+// belongs to has more to wake up to than it will ever need. (Another process may have filled it, and
+// have it block all the same, for as long as it is there: drain ends that.)
 func signal(fd int) {
 	_, _, _ = unix.Syscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&one)), unsafe.Sizeof(one))
+}
+
+// drain makes room in an eventfd that a process has filled, and has it not block again. Who is
+// blocked writing to it goes on.
+func drain(fd int) {
+	_ = unix.SetNonblock(fd, true) // it does not fail
+	var b [8]byte
+	_, _ = unix.Read(fd, b[:]) // most often it is empty
 }
 
 // checkEventfd reports whether a descriptor that another process has passed is an eventfd, and has

@@ -88,8 +88,11 @@ func (l *Link) admit(s *station) {
 }
 
 // lose takes a station that has gone out of the table, and retires the memory to which frames for
-// it were written.
+// it were written. What it may have done to the eventfds that it had is undone first: a Send that is
+// blocked by that has txMu.
 func (l *Link) lose(s *station) {
+	drain(s.wakeFD)
+	_ = l.event.conn.Control(func(fd uintptr) { drain(int(fd)) }) // fails once it is closed
 	l.mu.Lock()
 	l.change(func(byMAC map[transport.MAC]*station) {
 		if byMAC[s.mac] == s {

@@ -31,6 +31,8 @@ type stranger struct {
 	theirs []byte // the link's bell
 	input  []byte // the ring that the link writes
 	bit    int    // of the link's bell
+	event  int    // the eventfd that wakes it
+	wakes  int    // the link's
 }
 
 // meet connects to a link. say changes what the stranger says, and the descriptors that go with it.
@@ -59,6 +61,7 @@ func newStranger(t *testing.T, c *net.UnixConn, say func(b []byte, fds []int) ([
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Close(event) })
+	s.event = event
 	b, fds := s.hello.AppendTo(nil), []int{ringFD, bellFD, event}
 	if say != nil {
 		b, fds = say(b, fds)
@@ -116,7 +119,9 @@ func (s *stranger) hear() {
 		s.t.Fatal(err)
 	}
 	s.input, s.theirs, s.bit = s.mapped(fds[0], records.Bytes(h.Data)), s.mapped(fds[1], 4096), h.Bit
-	for _, fd := range fds {
+	s.wakes = fds[2]
+	s.t.Cleanup(func() { _ = unix.Close(s.wakes) })
+	for _, fd := range fds[:2] {
 		_ = unix.Close(fd)
 	}
 }

@@ -1,0 +1,141 @@
+package shm_test
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/shm"
+	"github.com/rawlane/rawlane/transport/shm/internal/records"
+)
+
+// empty makes room in an eventfd.
+func empty(fd int) {
+	var b [8]byte
+	_ = unix.SetNonblock(fd, true)
+	_, _ = unix.Read(fd, b[:]) // it may be empty
+}
+
+// fill leaves no room in an eventfd, until the test ends. If it blocks then, so does who writes to it.
+func fill(t *testing.T, fd int, blocks bool) {
+	t.Helper()
+	empty(fd)
+	t.Cleanup(func() { empty(fd) })
+	var b [8]byte
+	binary.NativeEndian.PutUint64(b[:], math.MaxUint64-1)
+	if _, err := unix.Write(fd, b[:]); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.SetNonblock(fd, !blocks); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A stranger that has filled the eventfd of a link, and has it block, keeps others from waking that
+// link, and from going on, only as long as it is there.
+func TestStranger_FillsTheEventfd(t *testing.T) {
+	for name, blocks := range map[string]bool{"it blocks": true, "it does not block": false} {
+		t.Run(name, func(t *testing.T) {
+			dir := shm.Folder(t)
+			l, other := open(t, shm.Config{Dir: dir, MAC: mac(1)}), open(t, shm.Config{Dir: dir, MAC: mac(2)})
+			s := meet(t, dir, l, nil)
+			s.hear()
+			until(t, other, none, func() bool { return len(other.Stations()) == 1 })
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			heard := make(chan byte, 100)
+			go func() {
+				frames := make([]transport.Frame, 4)
+				for l.Wait(ctx) == nil {
+					n, _ := l.Poll(frames)
+					for _, f := range frames[:n] {
+						heard <- f.Payload[0]
+					}
+				}
+			}()
+			bell := records.NewBell(s.theirs)
+			asleep := func() {
+				for bell.Asleep() == 0 && ctx.Err() == nil {
+					runtime.Gosched()
+				}
+				for range 100 {
+					runtime.Gosched() // most likely it sleeps after this; it must be right either way
+				}
+			}
+			asleep()
+			fill(t, s.wakes, blocks)
+			const messages = 20
+			sent := make(chan error, 1)
+			begun := make(chan struct{}, messages)
+			gone := make(chan struct{})
+			go func() {
+				var err error
+				for i := 0; i < messages && err == nil; i++ {
+					begun <- struct{}{}
+					_, err = other.Send([]transport.Frame{{Dst: mac(1), Payload: []byte{byte(i)}}})
+					if i == 0 {
+						<-gone
+					}
+					asleep()
+				}
+				sent <- err
+			}()
+			<-begun
+			for range 100 {
+				runtime.Gosched() // most likely it is blocked after this; as above
+			}
+			_ = s.conn.Close()
+			for len(l.Stations()) != 1 && ctx.Err() == nil {
+				runtime.Gosched()
+			}
+			close(gone)
+			for i := range messages {
+				select {
+				case got := <-heard:
+					if got != byte(i) {
+						t.Fatalf("message %d came in place of %d", got, i)
+					}
+				case <-ctx.Done():
+					t.Fatalf("message %d is there, and nobody wakes up", i)
+				}
+			}
+			if err := <-sent; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A stranger whose own eventfd is full, and blocks, holds a Send only as long as it is there.
+func TestStranger_HasAFullEventfd(t *testing.T) {
+	dir := shm.Folder(t)
+	l := open(t, shm.Config{Dir: dir, MAC: mac(1)})
+	s := meet(t, dir, l, nil)
+	s.hear()
+	until(t, l, none, func() bool { return len(l.Stations()) == 1 })
+	fill(t, s.event, true)
+	records.NewBell(s.bell).Sleep()
+	sent := make(chan error, 1)
+	go func() {
+		_, err := l.Send([]transport.Frame{{Dst: mac(66), Payload: []byte("wake up")}})
+		sent <- err
+	}()
+	for len(sent) == 0 && binary.NativeEndian.Uint64(s.bell) == 0 {
+		runtime.Gosched() // until it rings
+	}
+	_ = s.conn.Close()
+	select {
+	case err := <-sent:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Error("Send is blocked by a station that has gone")
+	}
+}
