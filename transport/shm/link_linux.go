@@ -46,6 +46,7 @@ type Link struct {
 	refused  atomic.Pointer[error]
 
 	mu   sync.Mutex // guards changes of stations, and what follows
+	met  []*station // and not lost; of those with one address the last is in the table
 	bits [MaxStations]bool
 	lost uint64 // RxDropped, of sources that are forgotten
 

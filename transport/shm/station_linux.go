@@ -66,10 +66,12 @@ func (l *Link) Stations() []Station {
 // Folder returns where the links of the segment meet: only those that have the same one do.
 func (l *Link) Folder() string { return l.folder.path }
 
-// change replaces the table. The caller holds mu.
-func (l *Link) change(f func(byMAC map[transport.MAC]*station)) {
-	t := &table{byMAC: maps.Clone(l.stations.Load().byMAC)}
-	f(t.byMAC)
+// change replaces the table by one of the stations in met. The caller holds mu.
+func (l *Link) change() {
+	t := &table{byMAC: map[transport.MAC]*station{}}
+	for _, s := range l.met {
+		t.byMAC[s.mac] = s
+	}
 	for _, mac := range slices.SortedFunc(maps.Keys(t.byMAC), transport.MAC.Compare) {
 		t.all = append(t.all, t.byMAC[mac])
 	}
@@ -77,11 +79,13 @@ func (l *Link) change(f func(byMAC map[transport.MAC]*station)) {
 }
 
 // admit puts a station into the table. One of the same address has gone, or will have soon: no two
-// links of a segment have one.
+// links of a segment have one. But the one that has gone may be met last, where both have connected
+// while this process was stopped; the other one is in the table again when that is lost.
 func (l *Link) admit(s *station) {
 	l.sources[s.source.bit].Store(s.source)
 	l.mu.Lock()
-	l.change(func(byMAC map[transport.MAC]*station) { byMAC[s.mac] = s })
+	l.met = append(l.met, s)
+	l.change()
 	l.mu.Unlock()
 	l.bell.Ring(s.source.bit) // it may have rung before there was a source
 	l.event.wake()
@@ -94,11 +98,8 @@ func (l *Link) lose(s *station) {
 	drain(s.wakeFD)
 	_ = l.event.conn.Control(func(fd uintptr) { drain(int(fd)) }) // fails once it is closed
 	l.mu.Lock()
-	l.change(func(byMAC map[transport.MAC]*station) {
-		if byMAC[s.mac] == s {
-			delete(byMAC, s.mac)
-		}
-	})
+	l.met = slices.DeleteFunc(l.met, func(o *station) bool { return o == s })
+	l.change()
 	l.mu.Unlock()
 	l.txMu.Lock()
 	s.writer, s.bell = nil, nil // Send may still hold the old table

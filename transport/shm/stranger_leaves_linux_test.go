@@ -139,3 +139,31 @@ func TestStranger_HasAFullEventfd(t *testing.T) {
 		t.Error("Send is blocked by a station that has gone")
 	}
 }
+
+// A station that was admitted after another one of its address, and is lost, does not take that one
+// out of the table: a process may be started anew while this one is stopped, and both its connections
+// are accepted in any order.
+func TestStranger_HasTheAddressOfAnother(t *testing.T) {
+	for name, lost := range map[string]int{"the last is lost": 1, "the first is lost": 0} {
+		t.Run(name, func(t *testing.T) {
+			dir := shm.Folder(t)
+			l := open(t, shm.Config{Dir: dir, MAC: mac(1)})
+			var both [2]*stranger
+			for i := range both {
+				both[i] = meet(t, dir, l, nil)
+				both[i].hear()
+			}
+			_ = both[lost].conn.Close()
+			reader := records.NewReader(both[1-lost].input)
+			var f transport.Frame
+			for end := time.Now().Add(patience); reader.Next(&f) != records.Done; runtime.Gosched() {
+				if time.Now().After(end) {
+					t.Fatalf("the other one gets nothing; stations: %v", l.Stations())
+				}
+				if _, err := l.Send([]transport.Frame{{Dst: mac(66), Payload: []byte("here")}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
