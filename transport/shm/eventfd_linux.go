@@ -15,7 +15,6 @@ import (
 type eventfd struct {
 	file *os.File
 	conn syscall.RawConn
-	fd   int
 	kick func(fd uintptr) // kept, so that no closure is made for each call
 }
 
@@ -24,7 +23,7 @@ func newEventfd() (*eventfd, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make an eventfd: %w", err)
 	}
-	e := &eventfd{file: os.NewFile(uintptr(fd), "eventfd"), fd: fd, kick: func(fd uintptr) { signal(int(fd)) }}
+	e := &eventfd{file: os.NewFile(uintptr(fd), "eventfd"), kick: func(fd uintptr) { signal(int(fd)) }}
 	e.conn, err = e.file.SyscallConn()
 	if err == nil {
 		err = e.file.SetReadDeadline(time.Time{}) // fails if the runtime's poller did not take it

@@ -231,12 +231,14 @@ func (l *Link) meet(c *net.UnixConn, first bool) (*station, error) {
 	return s, nil
 }
 
-// say sends this link's hello.
-func (l *Link) say(c *net.UnixConn, h *half) error {
+// say sends this link's hello, unless Close has closed the eventfd: its number may be another file's
+// then.
+func (l *Link) say(c *net.UnixConn, h *half) (err error) {
 	own := hello.Hello{MAC: l.mac, MTU: l.mtu, Data: l.data, Bit: h.bit}
-	rights := unix.UnixRights(h.ringFD, l.bellFD, l.event.fd)
-	_, _, err := c.WriteMsgUnix(own.AppendTo(nil), rights, nil)
-	return err
+	closed := l.event.conn.Control(func(event uintptr) {
+		_, _, err = c.WriteMsgUnix(own.AppendTo(nil), unix.UnixRights(h.ringFD, l.bellFD, int(event)), nil)
+	})
+	return errors.Join(closed, err)
 }
 
 // hear receives the other one's hello and makes a station of it, which lacks what this link brings.

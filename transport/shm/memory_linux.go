@@ -45,7 +45,8 @@ func newMemory(size int) (fd int, err error) {
 }
 
 // checkMemory reports whether memory that another process has made is large enough, and stays so:
-// an access behind the end of a file that was cut ends the process.
+// an access behind the end of a file that was cut ends the process. Memory of huge pages is not
+// taken: the kernel rounds up what is mapped of it, which would replace what lies behind.
 func checkMemory(fd, size int) error {
 	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
 	if err != nil || seals&unix.F_SEAL_SHRINK == 0 {
@@ -54,6 +55,10 @@ func checkMemory(fd, size int) error {
 	var s unix.Stat_t
 	if err := unix.Fstat(fd, &s); err != nil || s.Size < int64(size) {
 		return fmt.Errorf("its memory has %d bytes (want %d)", s.Size, size)
+	}
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(fd, &fs); err != nil || uint32(fs.Type) == unix.HUGETLBFS_MAGIC {
+		return errors.New("its memory is of huge pages")
 	}
 	return nil
 }

@@ -19,10 +19,10 @@ func TestSend_WakesOnceASleep(t *testing.T) {
 	eventually(t, "they do not meet", func() bool { return len(a.Stations()) == 1 && len(b.Stations()) == 1 })
 	wakeups := func() uint64 { // since the last call
 		var n [8]byte
-		if _, err := unix.Read(b.event.fd, n[:]); err != nil {
-			return 0
+		if err := b.event.conn.Control(func(fd uintptr) { _, _ = unix.Read(int(fd), n[:]) }); err != nil {
+			t.Fatal(err)
 		}
-		return binary.NativeEndian.Uint64(n[:])
+		return binary.NativeEndian.Uint64(n[:]) // 0 if there is nothing to be read
 	}
 	wakeups()
 	f := []transport.Frame{{Dst: b.MAC(), Payload: []byte("wake up")}}
