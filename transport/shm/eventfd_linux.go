@@ -42,8 +42,8 @@ func (e *eventfd) wake() { _ = e.conn.Control(e.kick) }
 var one uint64 = 1
 
 // signal writes to an eventfd. It does not block: where the descriptor has no room, the one that it
-// belongs to has more to wake up to than it will ever need. (Another process may have filled it, and
-// have it block all the same, for as long as it is there: drain ends that.)
+// belongs to has more to wake up to than it will ever need. (Another process may have filled it,
+// and have it block all the same, for as long as it is there: drain ends that.)
 func signal(fd int) {
 	_, _, _ = unix.Syscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&one)), unsafe.Sizeof(one))
 }

@@ -231,8 +231,8 @@ func (l *Link) meet(c *net.UnixConn, first bool) (*station, error) {
 	return s, nil
 }
 
-// say sends this link's hello, unless Close has closed the eventfd: its number may be another file's
-// then.
+// say sends this link's hello, unless Close has closed the eventfd: its number may be another
+// file's then.
 func (l *Link) say(c *net.UnixConn, h *half) (err error) {
 	own := hello.Hello{MAC: l.mac, MTU: l.mtu, Data: l.data, Bit: h.bit}
 	closed := l.event.conn.Control(func(event uintptr) {

@@ -92,8 +92,8 @@ func (l *Link) admit(s *station) {
 }
 
 // lose takes a station that has gone out of the table, and retires the memory to which frames for
-// it were written. What it may have done to the eventfds that it had is undone first: a Send that is
-// blocked by that has txMu.
+// it were written. What it may have done to the eventfds that it had is undone first: a Send that
+// is blocked by that has txMu.
 func (l *Link) lose(s *station) {
 	drain(s.wakeFD)
 	_ = l.event.conn.Control(func(fd uintptr) { drain(int(fd)) }) // fails once it is closed
