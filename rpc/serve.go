@@ -15,7 +15,7 @@ import (
 // Handler serves a request of a node: it appends its response to resp, which is empty, and returns
 // it. req and resp are its own until it returns. ctx ends with the caller's deadline, when the
 // caller gives up or is down, and when the domain is closed. An error goes to the caller as a
-// *RemoteError, with its text.
+// *RemoteError, with its text. A panic ends the process.
 type Handler func(ctx context.Context, from mcd.NodeID, req, resp []byte) ([]byte, error)
 
 // ServerConfig of a service. Handler is required.
@@ -128,7 +128,6 @@ func (d *Domain) refuse(from memfifo.Sender, call uint64, s wire.Status) {
 func (d *Domain) run(j *job) {
 	if j.server != nil {
 		j.response = d.handle(j)
-		j.server.running.Done()
 	}
 	// If it fails, the caller's node is down: nobody waits.
 	_ = j.node.To.PushReconnect(context.Background(), j.response, nil)
@@ -136,6 +135,7 @@ func (d *Domain) run(j *job) {
 
 // handle runs a job's handler and returns the response.
 func (d *Domain) handle(j *job) []byte {
+	defer j.server.running.Done()
 	if j.ctx.Err() != nil {
 		return wire.AppendHead(j.memory(), wire.Response, wire.Expired, j.name.call)
 	}

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -126,14 +127,19 @@ func (d *Domain) startWorker(j *job) {
 
 // work runs jobs until nothing is to be done and others wait for more, or the domain is closed.
 func (d *Domain) work(w *worker) {
+	var j *job // that runs
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	defer func() { d.jobs.workers-- }()
+	defer func() {
+		d.jobs.workers--
+		if j != nil { // its handler has panicked, or ended the goroutine
+			d.done(j)
+			d.submit(&job{node: j.node, response: assemble(nil, nil, j.name.call, errAbandoned)})
+		}
+	}()
 	for {
-		if j := d.nextJob(w); j != nil {
-			d.mu.Unlock()
-			d.run(j)
-			d.mu.Lock()
+		if j = d.nextJob(w); j != nil {
+			d.runUnlocked(j)
 			d.done(j)
 			continue
 		}
@@ -150,6 +156,17 @@ func (d *Domain) work(w *worker) {
 			return // the endpoint is closed
 		}
 	}
+}
+
+// errAbandoned is the response of a handler that has ended its goroutine.
+var errAbandoned = errors.New("the handler has ended its goroutine (runtime.Goexit, as FailNow of a test does)")
+
+// runUnlocked runs a job. The caller holds mu, which is free meanwhile, and is held again also if
+// the handler does not return.
+func (d *Domain) runUnlocked(j *job) {
+	d.mu.Unlock()
+	defer d.mu.Lock()
+	d.run(j)
 }
 
 // nextJob returns the job that a worker was given, or the first that waits. The caller holds mu.
