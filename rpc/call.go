@@ -14,7 +14,8 @@ import (
 // Options of a call.
 type Options struct {
 	// Idempotent says that the handler may run more than once: a call that fails as the node was
-	// down is made again, until its context ends.
+	// down, or closed its domain, is made again, until its context ends; also where the node's next
+	// life does not serve it yet.
 	Idempotent bool
 	// Response is memory for the response, which is appended to it: then a call allocates nothing.
 	Response []byte
@@ -41,13 +42,23 @@ func (d *Domain) Call(ctx context.Context, to mcd.NodeID, service string, req []
 func (d *Domain) CallWith(
 	ctx context.Context, to mcd.NodeID, service string, req []byte, o Options,
 ) ([]byte, error) {
-	for {
+	left := false // the node was down, or about to leave
+	for pause := retryFirst; ; pause = min(2*pause, retryLast) {
 		resp, err := d.call(ctx, to, service, req, o.Response)
 		if err == nil {
 			return resp, nil
 		}
-		if !o.Idempotent || !errors.Is(err, memfifo.ErrPeerDown) || ctx.Err() != nil {
+		leaves := errors.Is(err, memfifo.ErrPeerDown) || errors.Is(err, errClosing)
+		left = left || leaves
+		if !o.Idempotent || !leaves && !(left && errors.Is(err, ErrNoService)) {
 			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", ctx.Err(), err)
+		case <-d.ended.Done():
+			return nil, err
+		case <-time.After(pause):
 		}
 	}
 }

@@ -17,7 +17,8 @@
 // context ends. A call that nobody serves fails at once.
 //
 // The caller's deadline and cancellation travel: they end the handler's context. Calls of one node
-// to another begin in the order in which they were made, and may end in any.
+// to another arrive in the order in which they were made. Where one handler runs at a time
+// (Config.Concurrency is 1, or it is inline) they begin in that order, and else in any.
 //
 // # How
 //

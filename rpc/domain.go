@@ -118,8 +118,8 @@ func (d *Domain) Counters() Counters {
 	return stats
 }
 
-// sweep ends, from time to time, the probing of nodes with which there are no calls. So the domain
-// below is not told of each call.
+// sweep looks at the nodes, from time to time. The probing of those with which there are no calls
+// ends: so the domain below is not told of each call. Those that refuse calls are found.
 func (d *Domain) sweep() {
 	tick := time.Tick(d.cfg.PeerTimeout)
 	for {
@@ -129,9 +129,12 @@ func (d *Domain) sweep() {
 		case <-tick:
 		}
 		d.mu.Lock()
-		var idle []*node
+		var idle, busy []*node
 		for _, p := range d.layer.Nodes {
-			if p.Expected && p.calls == 0 {
+			switch {
+			case p.calls > 0:
+				busy = append(busy, p)
+			case p.Expected:
 				p.Expected = false
 				idle = append(idle, p)
 			}
@@ -140,6 +143,19 @@ func (d *Domain) sweep() {
 		for _, p := range idle {
 			d.unexpect(p)
 		}
+		for _, p := range busy {
+			d.checkTaken(p)
+		}
+	}
+}
+
+// checkTaken fails the calls to a node that refuses their records, of which only a flush tells.
+func (d *Domain) checkTaken(p *node) {
+	if err := d.layer.Domain.Flush(d.ended, p.ID); errors.Is(err, memfifo.ErrAccess) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.failCalls(p.ID, fmt.Errorf("%w: the node is up, and what it has on port %d takes no calls "+
+			"(is that another program's?)", ErrNoService, d.cfg.Port))
 	}
 }
 
@@ -181,12 +197,17 @@ func (d *Domain) down(err *memfifo.PeerDownError) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.layer.Node(err.Node).Expected = false
+	d.failCalls(err.Node, err)
+	d.jobs.cancelNode(err.Node)
+}
+
+// failCalls ends the calls to a node. The caller holds mu.
+func (d *Domain) failCalls(to mcd.NodeID, err error) {
 	for number, c := range d.pending {
-		if c.node.ID == err.Node {
+		if c.node.ID == to {
 			d.finish(number, c, err)
 		}
 	}
-	d.jobs.cancelNode(err.Node)
 }
 
 // Close ends the domain: calls that wait fail with ErrClosed, the contexts of handlers are

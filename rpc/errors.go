@@ -27,6 +27,8 @@ var (
 	// ErrClosed: the domain or its endpoint was closed, on this node or on that of the server. Is
 	// net.ErrClosed.
 	ErrClosed = memfifo.ErrClosed
+
+	errClosing = fmt.Errorf("the node closes its domain: %w", ErrClosed)
 )
 
 // RemoteError is what a handler has returned.
@@ -59,7 +61,7 @@ func ofStatus(s wire.Status, node mcd.NodeID, service string, data []byte) error
 	case wire.WrongVersion:
 		return ErrVersion
 	case wire.Closing:
-		return ErrClosed
+		return errClosing
 	}
 	return context.DeadlineExceeded // expired: the caller's own clock mostly says so first
 }

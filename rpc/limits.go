@@ -1,6 +1,8 @@
 package rpc
 
 import (
+	"time"
+
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/rpc/internal/wire"
@@ -19,6 +21,10 @@ const (
 	DefaultConcurrency = 256
 	// DefaultBacklog is how many requests wait for a goroutine.
 	DefaultBacklog = 1024
+	// retryFirst and retryLast are how long an idempotent call waits before it is made again: a
+	// server that is being started is there within milliseconds.
+	retryFirst = 2 * time.Millisecond
+	retryLast  = 100 * time.Millisecond
 	// idleWorkers is how many goroutines stay when there is nothing to do. One waits for the next
 	// request as long as its endpoint lets it spin; the others help in a burst.
 	idleWorkers = 2
