@@ -62,8 +62,9 @@ type Attachment struct {
 	state  linkState
 	rx     rxCounters
 
-	pending atomic.Bool // the link has received frames that no Poll has handed out
-	masked  atomic.Bool // wake-ups are
+	pending atomic.Bool  // the link has received frames that no Poll has handed out
+	waiters atomic.Int32 // goroutines in Wait
+	masked  atomic.Bool  // wake-ups are
 
 	stamping stamping
 
@@ -257,6 +258,8 @@ func (a *Attachment) Wait(ctx context.Context) error {
 	if a.closed.Load() {
 		return transport.ErrClosed
 	}
+	a.waiters.Add(1)
+	defer a.waiters.Add(-1)
 	if a.pending.Load() && !a.masked.Load() {
 		return nil
 	}
@@ -310,10 +313,14 @@ func (a *Attachment) drops() uint64 {
 }
 
 // SetPending says whether the link has frames that no Poll has handed out: a Wait then ends at
-// once.
+// once, also one that has looked before.
 func SetPending(a *Attachment, pending bool) {
-	if a.pending.Load() != pending {
-		a.pending.Store(pending)
+	if a.pending.Load() == pending {
+		return
+	}
+	a.pending.Store(pending)
+	if pending && a.waiters.Load() > 0 && !a.masked.Load() {
+		a.poller.Kick()
 	}
 }
 
