@@ -127,8 +127,8 @@ func TestPush_ABatchThatEndsInAnError(t *testing.T) {
 	})
 }
 
-// A record that has begun is completed whatever its context says; those that wait behind it may
-// give up. Each comes whole or not at all.
+// A record that has begun is completed whatever its context says, and its caller's memory is free
+// when that ends; those that wait behind it give up. Each comes whole or not at all.
 func TestPush_AContextThatEndsInTheMiddle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
@@ -147,7 +147,12 @@ func TestPush_AContextThatEndsInTheMiddle(t *testing.T) {
 				if k%2 == 1 {
 					size = 10
 				}
-				results[k] = r.Push(soon, stamped(k, 0, size))
+				rec, begun := stamped(k, 0, size), time.Now()
+				results[k] = r.Push(soon, rec)
+				clear(rec)
+				if took := time.Since(begun); took > time.Second {
+					t.Errorf("record %d took %v", k, took)
+				}
 			})
 			synctest.Wait()
 		}

@@ -83,10 +83,10 @@ func (r *Remote) put(ctx context.Context, off int64, p []byte, notify Notify, mo
 // holds up this node's further operations on its owner, and so in the end Push. Records of one node
 // come in order, behind what it Put before.
 //
-// To a FIFO of this node itself, Push is TryPush. Errors as for Put, but the context does not end a
-// Push that has begun to send a record of several frames; ErrTooLarge for a record of more than
-// MaxRecord bytes; one that is longer than the FIFO takes (NewFIFO) is refused as OutOfRange, which
-// Flush tells.
+// To a FIFO of this node itself, Push is TryPush. Errors as for Put, but a Push that has begun to
+// send a record when the context ends has done so: the rest is copied, and follows by itself.
+// ErrTooLarge for a record of more than MaxRecord bytes; one that is longer than the FIFO takes
+// (NewFIFO) is refused as OutOfRange, which Flush tells.
 //
 // Source: MBCF §2.2.
 func (r *Remote) Push(ctx context.Context, rec []byte) error { return r.push(ctx, rec, false) }

@@ -1,6 +1,7 @@
 package memfifo
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -59,33 +60,36 @@ func (r *Remote) TryPush(ctx context.Context, rec []byte) error {
 // the remote one if there is a reply, else the local one. The caller does not hold d.mu, which is
 // needed only if the context ends first.
 func (d *Domain) wait(ctx context.Context, wr *workRequest) (value uint64, err error) {
-	defer d.freeRequest(wr)
-	for c := wr.awaited(); ; ctx = context.Background() {
-		err = d.await(ctx, c)
-		if c.Done() {
-			return wr.value, c.Err()
-		}
-		if d.giveUp(wr, err) {
-			return 0, err
+	c := wr.awaited()
+	err = d.await(ctx, c)
+	if !c.Done() {
+		var kept bool
+		if kept, err = d.giveUp(wr, err); kept {
+			return 0, nil
 		}
 	}
+	if c.Done() {
+		value, err = wr.value, c.Err()
+	}
+	d.freeRequest(wr)
+	return value, err
 }
 
-// giveUp ends the wait for a work request with an error. It returns false if that is complete by
-// now, or has to be completed.
-func (d *Domain) giveUp(wr *workRequest, err error) bool {
+// giveUp ends the wait for a work request with an error. If a push has begun, its record has to be
+// completed, or no other could follow: then it is kept, and there is no error.
+func (d *Domain) giveUp(wr *workRequest, err error) (kept bool, _ error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch p := wr.peer; {
 	case wr.awaited().Done():
-		return false
 	case wr.state == framed:
 		delete(p.pending, wr.requestID) // a reply that comes later is an orphan
 		p.issued++                      // the next Flush tells what has become of it
 	case wr.begun && wr.op == opPush && !errors.Is(err, ErrClosed):
-		return false // a record that has begun has to be completed, or no other could follow
+		wr.data, wr.signalLocal, wr.detached = bytes.Clone(wr.data), false, true
+		return true, nil
 	default:
 		p.withdraw(wr)
 	}
-	return true
+	return false, err
 }

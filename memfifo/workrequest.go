@@ -26,7 +26,7 @@ type request struct {
 //	state    event                               next    completes
 //	idle     its caller posts it                 queued  -
 //	queued   its last part is in a frame         framed  local
-//	queued   its caller gives up                 idle    -
+//	queued   its caller gives up                 idle    -; a push that has begun goes on
 //	framed   its reply, or for a parcel the ack  done    remote
 //	any      the peer is lost, domain closed     done    both, with the error
 //
@@ -44,6 +44,7 @@ type workRequest struct {
 
 	local, remote             mcd.Completion
 	signalLocal, signalRemote bool                   // the completion is, or may be, waited for
+	detached                  bool                   // nobody waits: its end frees it
 	node                      list.Node[workRequest] // in peer.queue or peer.unacked
 	nextUnused                *workRequest           // in pool.unused
 }
@@ -60,7 +61,7 @@ const (
 // restart makes a work request ready to be queued.
 func (wr *workRequest) restart() {
 	wr.state, wr.received, wr.value, wr.err = queued, 0, 0, nil
-	wr.signalLocal, wr.signalRemote = false, false
+	wr.signalLocal, wr.signalRemote, wr.detached = false, false, false
 	if wr.op.hasReply() {
 		wr.expectRemote()
 	}
@@ -84,19 +85,25 @@ func (wr *workRequest) setFramed() {
 	if wr.signalLocal {
 		wr.local.Complete(nil)
 	}
+	if wr.detached {
+		wr.peer.d.freeRequest(wr)
+	}
 }
 
 // complete ends a work request that is in no list any more. The last completion that somebody waits
 // for is signalled at the very end: then the work request is the waiting goroutine's.
 func (wr *workRequest) complete(err error) {
 	local := wr.state == queued && wr.signalLocal
-	remote := wr.signalRemote
+	remote, detached := wr.signalRemote, wr.detached
 	wr.state, wr.err = done, err
 	if local {
 		wr.local.Complete(err)
 	}
 	if remote {
 		wr.remote.Complete(err)
+	}
+	if detached {
+		wr.peer.d.freeRequest(wr)
 	}
 }
 

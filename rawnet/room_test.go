@@ -302,3 +302,51 @@ func TestDial_NetClosesWhereThereIsNoRoom(t *testing.T) {
 		must(t, <-closed)
 	})
 }
+
+// trainsLink is a link that says that it sends trains: there records are cut where a frame ends.
+type trainsLink struct{ transport.Link }
+
+func (l trainsLink) TrainMTU() int               { return l.MTU() - 8 }
+func (l trainsLink) TrainFrames() int            { return 16 }
+func (l trainsLink) Trains() (sent, came uint64) { return 0, 0 }
+
+// A deadline and Close end a Write that waits for room also where a part of its record has gone:
+// the rest follows, and counts as written.
+func TestWrite_EndsInTheMiddleOfARecord(t *testing.T) {
+	wrap := func(_ mcd.NodeID, inner transport.Link) transport.Link { return trainsLink{inner} }
+	for how, want := range map[string]error{"deadline": os.ErrDeadlineExceeded, "close": net.ErrClosed} {
+		bubble(t, options{cfg: rawnet.Config{Window: 16 << 20}, wrap: wrap}, func(t *testing.T, c *cluster) {
+			a, b := c.pair(t, "x")
+			c.faults[0].Cut(true)
+			begun, took := time.Now(), time.Duration(0)
+			if how == "deadline" {
+				must(t, a.SetWriteDeadline(begun.Add(100*time.Millisecond)))
+			} else {
+				time.AfterFunc(100*time.Millisecond, func() {
+					_ = a.Close()
+					took = time.Since(begun)
+				})
+			}
+			sent := 0
+			for {
+				n, err := a.Write(make([]byte, 700))
+				if sent += n; err != nil {
+					isOp(t, err, "write", want, "")
+					break
+				}
+			}
+			if how == "deadline" {
+				took = time.Since(begun)
+			}
+			c.faults[0].Cut(false)
+			synctest.Wait()
+			if took != 100*time.Millisecond {
+				t.Errorf("%s: it took %v", how, took)
+			}
+			_ = a.Close()
+			if got, err := io.ReadAll(b); len(got) != sent || err != nil {
+				t.Errorf("%s: %d bytes of %d came, %v", how, len(got), sent, err)
+			}
+		})
+	}
+}

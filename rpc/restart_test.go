@@ -133,3 +133,29 @@ func TestCall_BeginsInOrder(t *testing.T) {
 		})
 	}
 }
+
+// A call ends with its context also where a part of its request has gone, and no more follows.
+func TestCall_EndsInTheMiddleOfItsRequest(t *testing.T) {
+	bubble(t, 2, fault.Config{}, rpc.Config{PeerTimeout: time.Minute}, func(t *testing.T, c *cluster) {
+		c.serve(t, 1, "echo", echo)
+		c.faults[1].Cut(true)
+		var calls sync.WaitGroup
+		for range 10 {
+			calls.Go(func() {
+				begun := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_, err := c.nodes[0].Call(ctx, 1, "echo", make([]byte, 120_000))
+				if took := time.Since(begun); !errors.Is(err, context.DeadlineExceeded) || took != time.Second {
+					t.Errorf("%v after %v", err, took)
+				}
+			})
+		}
+		calls.Wait()
+		c.faults[1].Cut(false)
+		resp, err := c.nodes[0].Call(t.Context(), 1, "echo", []byte("whole"))
+		if string(resp) != "whole" || err != nil {
+			t.Errorf("%q, %v", resp, err)
+		}
+	})
+}
