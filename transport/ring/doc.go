@@ -41,7 +41,8 @@
 // through the kernel as one packet, behind an IPv4 and a UDP header each, and come out of Poll as
 // frames again: a train costs the kernel little more than a frame does. The longest frame that can
 // be part of one is TrainMTU. A station is sent trains only while it says that they arrive: others
-// get frames as they are. docs/decisions/013-trains.md has the reasons and the limits.
+// get frames as they are. docs/decisions/013-trains.md has the reasons and the limits: beside a
+// virtual machine that is not trusted, set NoTrains.
 //
 // Source: MCD §2.3 (one copy from the ring to the user's buffer); the kernel's
 // Documentation/networking/packet_mmap.rst.
