@@ -49,11 +49,13 @@ func signal(fd int) {
 }
 
 // drain makes room in an eventfd that a process has filled, and has it not block again. Who is
-// blocked writing to it goes on.
+// blocked writing to it goes on. What is read may have been written a moment ago, to wake a link
+// whose poller has not looked yet: so that one is woken in any case.
 func drain(fd int) {
 	_ = unix.SetNonblock(fd, true) // it does not fail
 	var b [8]byte
-	_, _ = unix.Read(fd, b[:]) // most often it is empty
+	_, _ = unix.Read(fd, b[:]) // it may be empty
+	signal(fd)
 }
 
 // checkEventfd reports whether a descriptor that another process has passed is an eventfd, and has

@@ -123,3 +123,37 @@ func TestWait_EachIsASleepOfItsOwn(t *testing.T) {
 		}
 	}
 }
+
+// Where an eventfd is drained just after a sender has written to it, the link wakes up all the same.
+func TestWait_DrainedMeanwhile(t *testing.T) {
+	dir := Folder(t)
+	l, other := opened(t, dir, 1), opened(t, dir, 2)
+	eventually(t, "they do not meet", func() bool { return len(l.Stations()) == 1 && len(other.Stations()) == 1 })
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	defer cancel()
+	drained := func() {
+		if err := l.event.conn.Control(func(fd uintptr) { drain(int(fd)) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended := make(chan error, 1)
+	for range 1000 {
+		for l.pending() {
+			if _, err := l.Poll(make([]transport.Frame, 4)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := l.bell.Asleep()
+		go func() { ended <- l.Wait(ctx) }()
+		for l.bell.Asleep() == before && ctx.Err() == nil {
+			runtime.Gosched()
+		}
+		if n, err := other.Send([]transport.Frame{{Dst: l.MAC(), Payload: []byte("wake up")}}); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		drained()
+		if err := <-ended; err != nil {
+			t.Fatalf("Wait sleeps on: %v", err)
+		}
+	}
+}
