@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -26,8 +27,9 @@ import (
 	"github.com/rawlane/rawlane/transport/udp"
 )
 
-// sshCommand is how other hosts are reached: it asks nothing, as nobody could answer for many.
-const sshCommand = "ssh -o BatchMode=yes"
+// sshCommand is how other hosts are reached: it asks nothing, as nobody could answer for many, and
+// ends when a host does not answer any more.
+const sshCommand = "ssh -o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=15"
 
 // maxShells is how many hosts are prepared at a time.
 const maxShells = 64
@@ -103,10 +105,13 @@ func (r *runVerb) onHosts(cmd *cobra.Command, program string) (at *place, err er
 		job.slot = append(job.slot, job.share[h])
 		job.share[h]++
 	}
-	if err := job.findAddrs(cmd.Context()); err != nil {
-		return nil, err
+	if err = job.findAddrs(cmd.Context()); err == nil {
+		err = job.prepare(cmd.Context())
 	}
-	if err := job.prepare(cmd.Context()); err != nil {
+	if cmd.Context().Err() != nil {
+		err = context.Cause(cmd.Context()) // not what became of the shells
+	}
+	if err != nil {
 		job.tidyUp()
 		return nil, err
 	}
@@ -142,8 +147,8 @@ func (r *remote) findAddrs(ctx context.Context) error {
 // lookup returns a host's IP address: ssh knows aliases.
 func (r *remote) lookup(ctx context.Context, host string) (string, error) {
 	name := host[strings.LastIndexByte(host, '@')+1:]
-	if r.shell[0] == "ssh" {
-		out, err := exec.CommandContext(ctx, "ssh", append(append([]string{}, r.shell[1:]...), "-G", host)...).Output()
+	if filepath.Base(r.shell[0]) == "ssh" {
+		out, err := exec.CommandContext(ctx, r.shell[0], append(append([]string{}, r.shell[1:]...), "-G", host)...).Output()
 		if err != nil {
 			return "", fmt.Errorf("ssh -G %s: %w", host, err)
 		}
@@ -164,6 +169,14 @@ func (r *remote) lookup(ctx context.Context, host string) (string, error) {
 	}
 	return ips[0].String(), nil
 }
+
+// unpack makes a folder on a host, and prints its name. If what it is to hold does not arrive whole,
+// or nobody hears the name, nothing stays.
+const unpack = `umask 077; trap "" HUP PIPE TERM; d=$(mktemp -d "${TMPDIR:-/tmp}/rawlane-XXXXXXXX") || exit; ` +
+	`tar xf - -C "$d" && echo "$d" || { rm -rf "$d"; exit 1; }`
+
+// prepareDelay is how long a process may hold the output of a remote shell open that has ended.
+const prepareDelay = 2 * time.Second
 
 // prepare copies to each host what runs there.
 func (r *remote) prepare(ctx context.Context) error {
@@ -188,16 +201,16 @@ func (r *remote) prepare(ctx context.Context) error {
 		all.Go(func() {
 			room <- struct{}{}
 			defer func() { <-room }()
-			const unpack = `umask 077 && d=$(mktemp -d "${TMPDIR:-/tmp}/rawlane-XXXXXXXX") &&
-				tar xf - -C "$d" && echo "$d"`
 			c := r.on(ctx, host, unpack)
 			c.Stdin = bytes.NewReader(archive.Bytes())
+			c.WaitDelay = prepareDelay
 			var says bytes.Buffer
 			c.Stderr = &says
 			out, err := c.Output()
 			mu.Lock()
 			defer mu.Unlock()
-			if folder := strings.TrimSpace(string(out)); err == nil && strings.HasPrefix(folder, "/") {
+			lines := strings.Split(strings.TrimSpace(string(out)), "\n") // the first may be a login shell's
+			if folder := lines[len(lines)-1]; err == nil && strings.HasPrefix(folder, "/") {
 				r.folders[host] = folder
 			} else {
 				errs = errors.Join(errs, fmt.Errorf("host %s: %w: %s", host, cmp.Or(err, errNoFolder),
@@ -243,9 +256,9 @@ func (r *remote) tidyUp() {
 	all.Wait()
 }
 
-// on is a command of a host's shell.
+// on is a command of a host's POSIX shell, whatever the user's login shell is.
 func (r *remote) on(ctx context.Context, host, command string) *exec.Cmd {
-	args := append(append([]string{}, r.shell[1:]...), host, command)
+	args := append(append([]string{}, r.shell[1:]...), host, "exec sh -c "+quote(command))
 	return exec.CommandContext(ctx, r.shell[0], args...)
 }
 
