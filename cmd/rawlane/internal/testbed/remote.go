@@ -172,7 +172,8 @@ func (r *remote) lookup(ctx context.Context, host string) (string, error) {
 
 // unpack makes a folder on a host, and prints its name. If what it is to hold does not arrive
 // whole, or nobody hears the name, nothing stays.
-const unpack = `umask 077; trap "" HUP PIPE TERM; d=$(mktemp -d "${TMPDIR:-/tmp}/rawlane-XXXXXXXX") || exit; ` +
+const unpack = `umask 077; trap "" HUP PIPE TERM; ` +
+	`d=$(mktemp -d "${TMPDIR:-/tmp}/rawlane-XXXXXXXX") || exit; ` +
 	`tar xf - -C "$d" && echo "$d" || { rm -rf "$d"; exit 1; }`
 
 // prepareDelay is how long a process may hold the output of a remote shell open that has ended.
