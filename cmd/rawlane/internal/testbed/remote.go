@@ -148,7 +148,8 @@ func (r *remote) findAddrs(ctx context.Context) error {
 func (r *remote) lookup(ctx context.Context, host string) (string, error) {
 	name := host[strings.LastIndexByte(host, '@')+1:]
 	if filepath.Base(r.shell[0]) == "ssh" {
-		out, err := exec.CommandContext(ctx, r.shell[0], append(append([]string{}, r.shell[1:]...), "-G", host)...).Output()
+		args := append(append([]string{}, r.shell[1:]...), "-G", host)
+		out, err := exec.CommandContext(ctx, r.shell[0], args...).Output()
 		if err != nil {
 			return "", fmt.Errorf("ssh -G %s: %w", host, err)
 		}
