@@ -1,6 +1,7 @@
 package rawnet_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -103,6 +104,36 @@ func TestConn_ProbesWhileItIsOpen(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A node whose connections nobody has accepted is probed no longer than it has them.
+func TestConn_ProbesNobodyWhoHasGivenUp(t *testing.T) {
+	for _, how := range []string{"close", "reset", "give up"} {
+		bubble(t, options{}, func(t *testing.T, c *cluster) {
+			_, err := c.nets[1].Listen("x")
+			must(t, err)
+			a, err := c.nets[0].Dial(rawnet.Network, "1:x")
+			must(t, err)
+			switch how {
+			case "reset":
+				must(t, a.(*rawnet.Conn).SetLinger(0))
+			case "give up":
+				c.faults[1].Cut(true)
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+				defer cancel()
+				_, err := c.nets[0].DialContext(ctx, rawnet.Network, "1:x")
+				isOp(t, err, "dial", context.DeadlineExceeded, "")
+				c.faults[1].Cut(false)
+			}
+			must(t, a.Close())
+			time.Sleep(3 * memfifo.DefaultPeerTimeout)
+			before := c.eps[1].Counters().TxMessages
+			time.Sleep(time.Minute)
+			if n := c.eps[1].Counters().TxMessages - before; n > 0 {
+				t.Errorf("%s: %d frames in a minute", how, n)
+			}
+		})
+	}
 }
 
 // A dial that is under way while its node restarts is for the node's next life.

@@ -158,9 +158,10 @@ func (n *Net) handle(from memfifo.Sender, rec []byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	peer := uint16(from.Node())
+	streams := n.mux.Len()
 	n.events = n.mux.Handle(peer, rec, n.events[:0])
 	n.deliver()
-	if n.mux.Owes(peer) {
+	if n.mux.Owes(peer) || n.mux.Len() < streams { // one that nobody has accepted has nobody to close it
 		n.answer(from)
 	}
 }

@@ -18,7 +18,7 @@ type node struct {
 // that of a Read or Close. Where there is no room a goroutine of the node's takes over until none
 // is owed. So no call waits for the room of a control record, and no node for another one's.
 
-// answer sends what is owed to the sender of a record. The caller holds mu.
+// answer sends what is owed to the sender of a record, and settles. The caller holds mu.
 func (n *Net) answer(to memfifo.Sender) {
 	p := n.layer.Node(to.Node())
 	if p.controlled {
@@ -33,7 +33,11 @@ func (n *Net) answer(to memfifo.Sender) {
 		}
 		n.sent(&c)
 	}
-	if n.isUnsettled(p) && !p.Expected {
+	switch {
+	case !n.isUnsettled(p):
+	case p.Expected:
+		n.startControl(p)
+	default:
 		to.Expect()
 		p.Expected = true
 	}
@@ -154,5 +158,8 @@ func (n *Net) settle(p *node) {
 		}
 		n.mu.Lock()
 		p.settling = false
+		if p.Expected != expect { // it was down meanwhile, before or after: once more
+			p.Expected = n.mux.Streams(uint16(p.ID)) == 0
+		}
 	}
 }

@@ -3,6 +3,7 @@ package rawnet
 import (
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,5 +69,52 @@ func TestDown_DialedBeforeTheControlLoop(t *testing.T) {
 			p.controlled = false
 			n.startControl(p)
 		})
+	})
+}
+
+// A node that is found down while a dial has it probed is not probed for ever.
+func TestSettle_DownMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+		var nets []*Net
+		for _, ep := range eps {
+			n, err := Open(ep, Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = n.Close() })
+			nets = append(nets, n)
+		}
+		n := nets[0]
+		held, release := make(chan bool), make(chan bool)
+		_, err := n.layer.Domain.Handle(2, memfifo.HandlerConfig{Public: true, Record: func(memfifo.Sender, []byte) {
+			held <- true
+			<-release
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _ = n.layer.Domain.Remote(memfifo.PublicKey(0, 2)).Push(t.Context(), nil) }()
+		<-held // the domain's lock
+		dialed := make(chan error)
+		go func() { _, err := n.Dial(Network, "1:x"); dialed <- err }()
+		var p *node
+		for settling := false; !settling; runtime.Gosched() {
+			n.mu.Lock()
+			p = n.layer.Node(1)
+			settling = p.settling
+			n.mu.Unlock()
+		}
+		n.down(&memfifo.PeerDownError{Node: 1, Reason: memfifo.DataLost})
+		release <- true
+		if err := <-dialed; err == nil {
+			t.Error("dialed")
+		}
+		time.Sleep(time.Second)
+		before := eps[0].Counters().TxMessages
+		time.Sleep(time.Minute)
+		if n := eps[0].Counters().TxMessages - before; n > 0 {
+			t.Errorf("%d frames in a minute without connections", n)
+		}
 	})
 }

@@ -80,7 +80,7 @@ func (d *Domain) call(ctx context.Context, to mcd.NodeID, service string, req, r
 		return nil, callError(to, service, ErrClosed)
 	}
 	if expect {
-		_ = d.layer.Handler.Expect(to) // a push to a node that is not known says so
+		d.expect(c.node)
 	}
 	c.buf = wire.AppendRequest(c.buf[:0], c.number, service, timeLeft(ctx), req)
 	err := c.node.To.PushReconnect(ctx, c.buf, nil)

@@ -159,6 +159,17 @@ func (d *Domain) checkTaken(p *node) {
 	}
 }
 
+// expect has a node probed that is called; but not if it was down meanwhile, as the call is over.
+func (d *Domain) expect(p *node) {
+	_ = d.layer.Handler.Expect(p.ID) // a push to a node that is not known says so
+	d.mu.Lock()
+	down := !p.Expected
+	d.mu.Unlock()
+	if down {
+		d.unexpect(p)
+	}
+}
+
 // unexpect ends the probing of a node, unless it was called meanwhile.
 func (d *Domain) unexpect(p *node) {
 	d.layer.Handler.Unexpect(p.ID)

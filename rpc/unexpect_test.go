@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,6 +56,51 @@ func TestUnexpect_CalledMeanwhile(t *testing.T) {
 		links[1].Cut(true)
 		if err := <-result; !errors.Is(err, memfifo.ErrPeerDown) {
 			t.Errorf("%v", err)
+		}
+	})
+}
+
+// A node that is found down while a call has it probed is not probed for ever.
+func TestExpect_DownMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+		var nodes []*Domain
+		for _, ep := range eps {
+			d, err := Open(ep, Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = d.Close() })
+			nodes = append(nodes, d)
+		}
+		d := nodes[0]
+		held, release := make(chan bool), make(chan bool)
+		_, err := d.layer.Domain.Handle(2, memfifo.HandlerConfig{Public: true, Record: func(memfifo.Sender, []byte) {
+			held <- true
+			<-release
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _ = d.layer.Domain.Remote(memfifo.PublicKey(0, 2)).Push(t.Context(), nil) }()
+		<-held // the domain's lock
+		called := make(chan error)
+		go func() { _, err := d.Call(t.Context(), 1, "x", nil); called <- err }()
+		for begun := false; !begun; runtime.Gosched() {
+			d.mu.Lock()
+			begun = len(d.pending) > 0
+			d.mu.Unlock()
+		}
+		d.down(&memfifo.PeerDownError{Node: 1, Reason: memfifo.Restarted})
+		release <- true
+		if err := <-called; !errors.Is(err, memfifo.ErrPeerDown) {
+			t.Errorf("%v", err)
+		}
+		time.Sleep(3 * memfifo.DefaultPeerTimeout)
+		before := eps[0].Counters().TxMessages
+		time.Sleep(time.Minute)
+		if n := eps[0].Counters().TxMessages - before; n > 0 {
+			t.Errorf("%d frames in a minute without calls", n)
 		}
 	})
 }
