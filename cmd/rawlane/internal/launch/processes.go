@@ -105,8 +105,8 @@ func commandLine(cmd *cobra.Command, except ...string) []string {
 	return words
 }
 
-// Starter starts the program of a node.
-type Starter func(node int, program *exec.Cmd) error
+// Starter starts the program of a node. It may wait before, until ctx ends.
+type Starter func(ctx context.Context, node int, program *exec.Cmd) error
 
 // RunAll starts program k on node k, and returns when all have ended, and what they have started
 // and still prints for them: by themselves; after the grace, because one has failed; or at once,
@@ -121,13 +121,16 @@ func RunAll(
 	var running sync.WaitGroup
 	over := make([]atomic.Bool, len(programs))
 	for k, p := range programs {
+		if ctx.Err() != nil && grace == 0 {
+			break // it would be ended at once
+		}
 		procgroup.Own(p)
 		procgroup.DieWithThread(p)
 		started := make(chan error, 1)
 		running.Go(func() {
 			runtime.LockOSThread() // which is to stay as long as the program
 			defer runtime.UnlockOSThread()
-			err := start(k, p)
+			err := start(user, k, p)
 			started <- err
 			if err != nil {
 				return

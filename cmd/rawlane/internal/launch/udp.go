@@ -2,6 +2,7 @@ package launch
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -193,9 +194,9 @@ func onLoopback(cfg testbed.Config) (links [][]transport.Link, err error) {
 const NoNamespaces = "no network namespaces here: udp links on this host's loopback instead (%v)"
 
 // StartHere starts programs without namespaces.
-func StartHere(_ int, p *exec.Cmd) error { return p.Start() }
+func StartHere(_ context.Context, _ int, p *exec.Cmd) error { return p.Start() }
 
 // StartIn starts programs in a bed's namespaces.
 func StartIn(bed *testbed.Bed) Starter {
-	return func(k int, p *exec.Cmd) error { return bed.Node(k).Start(p) }
+	return func(_ context.Context, k int, p *exec.Cmd) error { return bed.Node(k).Start(p) }
 }

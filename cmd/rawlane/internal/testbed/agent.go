@@ -3,6 +3,7 @@ package testbed
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -20,6 +21,9 @@ import (
 // more.
 const agentGrace = 5 * time.Second
 
+// agentGreeting is the first line that an agent prints: its connection is there.
+const agentGreeting = "rawlane agent\n"
+
 // NewAgentCommand returns the verb that "run --hosts" runs on each host.
 func NewAgentCommand() *cobra.Command {
 	var env []string
@@ -31,6 +35,9 @@ func NewAgentCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cli.Arguments(1, 1<<16, "which program?"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := io.WriteString(os.Stdout, agentGreeting); err != nil {
+				return err
+			}
 			p := exec.Command(args[0], args[1:]...)
 			p.Env = append(launch.ShareOfCores(max(share, 1)), env...)
 			p.Stdin, p.Stdout, p.Stderr = os.Stdin, os.Stdout, os.Stderr // its own: nothing is copied

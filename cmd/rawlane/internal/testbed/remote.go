@@ -34,6 +34,10 @@ const sshCommand = "ssh -o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInte
 // maxShells is how many hosts are prepared at a time.
 const maxShells = 64
 
+// maxConnecting is how many connections to one host may be on their way: of more than ten that have
+// not yet told who they are a server of ssh refuses some (MaxStartups).
+const maxConnecting = 8
+
 // pins are the values of --pin.
 var pins = []string{"auto", "none"}
 
@@ -69,6 +73,9 @@ type remote struct {
 	addrs   []string          // of nodes that meet by UDP, each with its port; nil: they do not
 	job     string
 	verb    *runVerb
+
+	connecting map[string]chan struct{} // has an element for each connection to a host that is on its way
+	connected  []func()                 // of each node, once it is started
 }
 
 // onHosts prepares the hosts, and returns the place that they are.
@@ -100,8 +107,12 @@ func (r *runVerb) onHosts(cmd *cobra.Command, program string) (at *place, err er
 	job := &remote{
 		shell: strings.Fields(r.shell), program: path, hosts: spread(list, n), share: map[string]int{},
 		folders: map[string]string{}, job: rand.Text(), verb: r,
+		connecting: map[string]chan struct{}{}, connected: make([]func(), n),
 	}
 	for _, h := range job.hosts {
+		if job.share[h] == 0 {
+			job.connecting[h] = make(chan struct{}, maxConnecting)
+		}
 		job.slot = append(job.slot, job.share[h])
 		job.share[h]++
 	}
@@ -115,7 +126,27 @@ func (r *runVerb) onHosts(cmd *cobra.Command, program string) (at *place, err er
 		job.tidyUp()
 		return nil, err
 	}
-	return &place{start: launch.StartHere, env: job.env, close: job.tidyUp, nodes: n, remote: job.command}, nil
+	return &place{
+		start: job.start, env: job.env, close: job.tidyUp, nodes: n, remote: job.command,
+		connected: func(node int) { job.connected[node]() },
+	}, nil
+}
+
+// start connects to a node's host, and runs its program there, when there is room for another
+// connection.
+func (r *remote) start(ctx context.Context, node int, p *exec.Cmd) error {
+	connecting := r.connecting[r.hosts[node]]
+	select {
+	case connecting <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	r.connected[node] = sync.OnceFunc(func() { <-connecting })
+	err := p.Start()
+	if err != nil {
+		r.connected[node]()
+	}
+	return err
 }
 
 // findAddrs finds where nodes listen for UDP, if some share a host and others do not.

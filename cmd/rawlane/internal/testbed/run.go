@@ -147,6 +147,9 @@ func (r *runVerb) run(cmd *cobra.Command, args []string) error {
 			c.Env = append(c.Env, env...)
 		}
 		out := &lineWriter{prefix: fmt.Sprintf("[%d] ", k), out: cmd.OutOrStdout(), printer: printer}
+		if at.connected != nil {
+			out.greeted = func() { at.connected(k) }
+		}
 		errs := &lineWriter{prefix: out.prefix, out: cmd.ErrOrStderr(), printer: printer}
 		c.Stdout, c.Stderr = out, errs
 		programs[k], lines[k] = c, [2]*lineWriter{out, errs}
@@ -160,7 +163,13 @@ func (r *runVerb) run(cmd *cobra.Command, args []string) error {
 	if r.keepGoing {
 		grace, others = math.MaxInt64, "went on"
 	}
-	err = launch.RunAll(ctx, at.start, programs, grace, func(k int) { lines[k][0].flush(); lines[k][1].flush() })
+	err = launch.RunAll(ctx, at.start, programs, grace, func(k int) {
+		lines[k][0].flush()
+		lines[k][1].flush()
+		if at.connected != nil {
+			at.connected(k) // or it has failed to
+		}
+	})
 	if cause := context.Cause(ctx); errors.Is(cause, syscall.EPIPE) {
 		return cause // nobody reads, and that is why the programs ended
 	}
@@ -180,6 +189,8 @@ type place struct {
 
 	nodes  int                                              // how many, if the place says so
 	remote func(node int, args, env []string) (c *exec.Cmd) // nil: the programs run on this host
+	// connected is told which program's agent has greeted, and which program has ended.
+	connected func(node int)
 }
 
 // place finds a place for the nodes: namespaces, or, where there are none and no other link than
@@ -321,6 +332,7 @@ type lineWriter struct {
 	out     io.Writer
 	printer *printer
 	rest    []byte // of a line that has not ended: less than maxLine
+	greeted func() // called for the agent's greeting, which is not printed; nil: there is none
 }
 
 func (w *lineWriter) Write(b []byte) (int, error) {
@@ -343,6 +355,14 @@ func (w *lineWriter) Write(b []byte) (int, error) {
 }
 
 func (w *lineWriter) line(b []byte) error {
+	if w.greeted != nil && bytes.HasSuffix(b, []byte(agentGreeting)) {
+		w.greeted()
+		w.greeted = nil
+		if b = bytes.TrimSuffix(b, []byte(agentGreeting)); len(b) == 0 {
+			return nil
+		}
+		b = append(b, '\n') // what a login shell says before
+	}
 	w.printer.Lock()
 	defer w.printer.Unlock()
 	_, err := fmt.Fprintf(w.out, "%s%s", w.prefix, b)
