@@ -89,6 +89,10 @@ func (l *Link) tellRoom(from *source) {
 	}
 }
 
+// maxLooks is how many frames of one ring a Poll looks at, so that no stream of frames that nobody
+// wants can hold it: some 20 µs.
+const maxLooks = 1024
+
 // takeFrom takes frames from a ring that may have some, and notes if it has no more. A Poll calls
 // it once for a ring at most.
 func (l *Link) takeFrom(i int, frames []transport.Frame) (n int) {
@@ -104,7 +108,7 @@ func (l *Link) takeFrom(i int, frames []transport.Frame) (n int) {
 	s.polled = true
 	l.lent = append(l.lent, s)
 	dead := s.dead.Load() // before the last look: nothing is written after it
-	for n < len(frames) {
+	for looks := 0; n < len(frames) && looks < maxLooks; looks++ {
 		switch s.reader.Next(&frames[n]) {
 		case records.Done:
 			if len(frames[n].Payload) > l.mtu { // a station of another MTU
