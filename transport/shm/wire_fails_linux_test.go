@@ -186,6 +186,40 @@ func TestWire_IsGone(t *testing.T) {
 	}
 }
 
+// Once a wire is gone for good, multicasts reach the stations of this host; while there are none, Send
+// says what has become of the wire.
+func TestWire_IsGoneAndMulticastsGoOn(t *testing.T) {
+	w, dir := wires(t, 2), shm.Folder(t)
+	a, b := open(t, shm.Config{Dir: dir, Wire: w[0]}), open(t, shm.Config{Dir: dir, Wire: w[1]})
+	exchange(t, a, b)
+	if err := w[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	frames := []transport.Frame{text(b.MAC(), "one"), text(transport.Broadcast, "all"), text(b.MAC(), "two")}
+	for end := time.Now().Add(patience); ; runtime.Gosched() {
+		n, err := a.Send(frames)
+		frames = frames[n:]
+		if len(frames) == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d frames left: %v", len(frames), err)
+		}
+	}
+	if got, want := take(t, b, 3), []string{"one", "all", "two"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(patience); len(a.Stations()) > 0 && time.Now().Before(end); {
+		runtime.Gosched()
+	}
+	if n, err := a.Send([]transport.Frame{text(transport.Broadcast, "all")}); n != 0 || !errors.Is(err, transport.ErrClosed) {
+		t.Errorf("with no station here: %d, %v", n, err)
+	}
+}
+
 // hopeless is a wire whose Wait fails at once, and notes when.
 type hopeless struct {
 	transport.Link

@@ -124,7 +124,8 @@ func (l *Link) pollWire(frames []transport.Frame) (n int, err error) {
 }
 
 // sendBoth sends frames for stations of this host through memory, and others by the wire: those
-// that follow each other in one call, so that the wire may send them together.
+// that follow each other in one call, so that the wire may send them together. A wire that is gone
+// for good keeps no multicast from the stations of this host, if there are any.
 func (l *Link) sendBoth(frames []transport.Frame) (int, error) {
 	t := l.stations.Load()
 	for i := 0; i < len(frames); {
@@ -132,15 +133,19 @@ func (l *Link) sendBoth(frames []transport.Frame) (int, error) {
 		if err := transport.CheckFrame(f, l.mtu); err != nil {
 			return i, err
 		}
-		if !f.Dst.IsMulticast() {
-			if s := l.station(t, f.Dst); s != nil {
-				switch l.put(s, f) {
-				case records.Done:
-					i++
-					continue
-				case records.None:
-					return i, transport.ErrBusy
-				}
+		if f.Dst.IsMulticast() {
+			if l.wire.gone.Load() && len(t.all) > 0 {
+				l.copyToAll(t, f)
+				i++
+				continue
+			}
+		} else if s := l.station(t, f.Dst); s != nil {
+			switch l.put(s, f) {
+			case records.Done:
+				i++
+				continue
+			case records.None:
+				return i, transport.ErrBusy
 			}
 		}
 		n, err := l.sendWire(t, frames[i:])
