@@ -27,7 +27,7 @@ func bedUp(cmd *cobra.Command, name string, cfg testbed.Config) error {
 	}
 	if c, err := dialBed(name); err == nil {
 		_ = c.Close() // it answers, and that is enough
-		return fmt.Errorf("test bed %s: there is one already (rawlane testbed down --name %s)", name, name)
+		return errBedExists(name)
 	}
 	holder := exec.Command("/proc/self/exe", os.Args[1:]...)
 	holder.Args[0] = os.Args[0]
@@ -51,6 +51,10 @@ func bedUp(cmd *cobra.Command, name string, cfg testbed.Config) error {
 	}
 	describeBed(cmd, cfg)
 	return holder.Process.Release()
+}
+
+func errBedExists(name string) error {
+	return fmt.Errorf("test bed %s: there is one already (rawlane testbed down --name %s)", name, name)
 }
 
 // dialBed connects to a bed's holder.
@@ -156,7 +160,7 @@ func bedSocket(name string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	info, err := os.Stat(dir)
+	info, err := os.Lstat(dir)
 	if err != nil {
 		return "", err
 	}

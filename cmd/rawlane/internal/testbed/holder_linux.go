@@ -8,11 +8,15 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/internal/procgroup"
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
@@ -39,7 +43,9 @@ func bedHold(ctx context.Context, name string, cfg testbed.Config) error {
 	for {
 		c, err := h.listener.AcceptUnix()
 		if err != nil {
-			return h.close()
+			err := h.close()
+			h.ending.Wait() // the answer goes out first
+			return err
 		}
 		go h.serve(c) // until the program ends, or the bed
 	}
@@ -48,7 +54,10 @@ func bedHold(ctx context.Context, name string, cfg testbed.Config) error {
 // holder is a bed and its socket.
 type holder struct {
 	bed      *testbed.Bed
+	lock     *os.File // of the name
 	listener *net.UnixListener
+	close    func() error   // once, and for all callers
+	ending   sync.WaitGroup // requests to end it that have no answer yet
 }
 
 func openHolder(name string, cfg testbed.Config) (*holder, error) {
@@ -56,21 +65,85 @@ func openHolder(name string, cfg testbed.Config) (*holder, error) {
 	if err != nil {
 		return nil, err
 	}
-	var l *net.UnixListener
+	h := &holder{bed: bed}
+	h.close = sync.OnceValue(h.end)
 	path, err := bedSocket(name)
 	if err == nil {
+		h.lock, err = lockName(name, path)
+	}
+	if err == nil {
 		_ = os.Remove(path) // of a holder that was killed
-		l, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+		h.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	}
 	if err != nil {
-		return nil, errors.Join(err, bed.Close())
+		return nil, errors.Join(err, h.close())
 	}
-	return &holder{bed: bed, listener: l}, nil
+	return h, nil
 }
 
-func (h *holder) close() error {
-	_ = h.listener.Close() // it may be closed already
-	return h.bed.Close()
+// lockName has this process alone hold a bed's name, until it ends or closes the file.
+func lockName(name, path string) (*os.File, error) {
+	f, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(errBedExists(name), f.Close())
+	}
+	return f, nil
+}
+
+// end removes the bed with all that runs in it, and then gives its name free.
+func (h *holder) end() error {
+	if h.listener != nil {
+		_ = h.listener.Close() // it may be closed already
+	}
+	err := errors.Join(endInside(h.bed), h.bed.Close())
+	if h.lock != nil {
+		err = errors.Join(err, h.lock.Close())
+	}
+	return err
+}
+
+// endRounds bounds how often endInside looks again for what was started while it looked.
+const endRounds = 100
+
+// endInside kills the processes in a bed's namespaces, and waits for none: also those that programs
+// have left behind.
+func endInside(bed *testbed.Bed) error {
+	inside := map[string]bool{}
+	for k := range bed.Nodes() {
+		err := bed.Node(k).Do(func() error {
+			ns, err := os.Readlink("/proc/thread-self/ns/net")
+			inside[ns] = true
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	killed := map[int]bool{os.Getpid(): true}
+	for range endRounds {
+		entries, err := os.ReadDir("/proc")
+		if err != nil {
+			return err
+		}
+		more := false
+		for _, e := range entries {
+			pid, err := strconv.Atoi(e.Name())
+			if err != nil || killed[pid] {
+				continue
+			}
+			if ns, err := os.Readlink("/proc/" + e.Name() + "/ns/net"); err == nil && inside[ns] {
+				_ = unix.Kill(pid, unix.SIGKILL) // it may have ended
+				killed[pid], more = true, true
+			}
+		}
+		if !more {
+			break
+		}
+	}
+	return nil
 }
 
 // serve carries out the request of one connection.
@@ -87,8 +160,12 @@ func (h *holder) serve(c *net.UnixConn) {
 	case err != nil:
 		reply.Error = err.Error()
 	case len(request.Args) == 0:
+		h.ending.Add(1)
+		defer h.ending.Done() // after the reply
 		reply.Status = cli.ExitDone
-		defer func() { _ = h.listener.Close() }() // ends Accept
+		if err := h.close(); err != nil { // ends Accept, too
+			reply = bedReply{Status: cli.ExitFailed, Error: err.Error()}
+		}
 	default:
 		reply = h.exec(from, &request, files)
 	}
@@ -98,7 +175,8 @@ func (h *holder) serve(c *net.UnixConn) {
 	_ = json.NewEncoder(c).Encode(reply) // the command may have gone
 }
 
-// exec runs a program in a node with the command's files. The end of the command ends the program.
+// exec runs a program in a node with the command's files. Signals are its group's, as at a
+// terminal; the end of the command ends the group.
 func (h *holder) exec(signals *json.Decoder, r *bedRequest, files []*os.File) bedReply {
 	if r.Node < 0 || r.Node >= h.bed.Nodes() || len(files) != 3 {
 		return bedReply{Status: cli.ExitFailed, Error: fmt.Sprintf("no node %d: the bed has %d (0 to %d)",
@@ -107,20 +185,30 @@ func (h *holder) exec(signals *json.Decoder, r *bedRequest, files []*os.File) be
 	p := exec.Command(r.Args[0], r.Args[1:]...)
 	p.Env, p.Dir = r.Env, r.Dir
 	p.Stdin, p.Stdout, p.Stderr = files[0], files[1], files[2]
+	procgroup.Own(p)
 	if err := h.bed.Node(r.Node).Start(p); err != nil {
 		return bedReply{Status: cli.ExitFailed, Error: err.Error()}
 	}
+	var over atomic.Bool // what it leaves behind in the bed goes on
 	go func() { // until the command closes the connection, after the reply or when it ends
 		for {
 			var s syscall.Signal
-			if err := signals.Decode(&s); err != nil {
-				_ = p.Process.Kill() // or it has ended already
+			err := signals.Decode(&s)
+			if err != nil {
+				s = unix.SIGKILL
+			}
+			if over.Load() {
 				return
 			}
-			_ = p.Process.Signal(s) // as above
+			_ = unix.Kill(-p.Process.Pid, s) // it may just have ended
+			if err != nil {
+				return
+			}
 		}
 	}()
-	return bedReply{Status: testbed.ExitStatus(p.Wait())}
+	err := p.Wait()
+	over.Store(true)
+	return bedReply{Status: testbed.ExitStatus(err)}
 }
 
 // receiveFiles reads what comes before a request.
