@@ -190,7 +190,7 @@ func (h *holder) exec(signals *json.Decoder, r *bedRequest, files []*os.File) be
 		return bedReply{Status: cli.ExitFailed, Error: err.Error()}
 	}
 	var over atomic.Bool // what it leaves behind in the bed goes on
-	go func() { // until the command closes the connection, after the reply or when it ends
+	go func() {          // until the command closes the connection, after the reply or when it ends
 		for {
 			var s syscall.Signal
 			err := signals.Decode(&s)
