@@ -112,7 +112,7 @@ type PeerDownError struct {
 	Node    mcd.NodeID
 	Reason  Reason
 	Timeout time.Duration // if Silent or DataLost: Config.PeerTimeout
-	Lost    bool          // something without a reply was not confirmed, or something was not sent
+	Lost    bool          // something without a reply was not acknowledged, or something was not sent
 }
 
 func (e *PeerDownError) Error() string {

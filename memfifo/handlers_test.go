@@ -89,7 +89,8 @@ func TestHandler_ExpectsAnewBesideAFIFO(t *testing.T) {
 	})
 }
 
-// A node that is silent has lost what was under way to it, and else nothing.
+// A node that is silent has lost what was under way to it, and else nothing: not what it has
+// acknowledged before a Flush found it silent.
 func TestHandler_DownTellsWhetherSomethingIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
@@ -108,6 +109,14 @@ func TestHandler_DownTellsWhetherSomethingIsLost(t *testing.T) {
 		err := c.domains[0].Flush(limit(t))
 		if down, ok := errors.AsType[*memfifo.PeerDownError](err); !ok || !down.Lost {
 			t.Errorf("of a node to which a record was under way: %v", err)
+		}
+		c.faults[0].Cut(false)
+		must(t, r.Push(limit(t), nil))
+		time.Sleep(time.Second) // it is acknowledged
+		c.faults[0].Cut(true)
+		err = c.domains[0].Flush(limit(t))
+		if down, ok := errors.AsType[*memfifo.PeerDownError](err); !ok || down.Lost {
+			t.Errorf("of a node that has acknowledged all: %v", err)
 		}
 		c.faults[0].Cut(false)
 	})

@@ -26,6 +26,7 @@ type peer struct {
 
 	issued    uint64       // parts in frames for which there is no reply
 	confirmed uint64       // how many of these a fence has found in place
+	acked     uint64       // how many of these were acknowledged when the last fence went
 	peerErr   error        // what was under way is lost; until Flush says so
 	refused   *AccessError // since the last Flush
 
@@ -113,7 +114,7 @@ func (p *peer) fail(err error) {
 	lost := p.issued != p.confirmed // other callers hear of it from what they wait for
 	p.confirmed = p.issued
 	if down, ok := err.(*PeerDownError); ok { //nolint:errorlint // the very value, before anybody has it
-		down.Lost = lost || p.queue.Front() != nil
+		down.Lost = lost && p.acked != p.issued || p.queue.Front() != nil
 	}
 	for wr := p.queue.PopFront(); wr != nil; wr = p.queue.PopFront() {
 		lost = lost || wr.signalRemote && !wr.op.hasReply()

@@ -138,3 +138,28 @@ func TestClose_Twice(t *testing.T) {
 		must(t, n.Close())
 	})
 }
+
+// Close does not name a node that has restarted since it confirmed all, with which there was
+// nothing any more: nobody has heard of that before, and nothing is lost.
+func TestClose_KnowsWhatWasConfirmed(t *testing.T) {
+	for _, there := range []bool{true, false} {
+		bubble(t, options{}, func(t *testing.T, c *cluster) {
+			a, b := c.pair(t, "x")
+			_, err := a.Write([]byte("x"))
+			must(t, err)
+			must(t, a.Close())
+			must(t, b.Close())
+			time.Sleep(time.Second)
+			c.faults[1].Cut(true)
+			_ = c.nets[1].Close() // which nobody hears
+			if there {
+				n, err := rawnet.Open(c.eps[1], rawnet.Config{})
+				must(t, err)
+				c.nets[1] = n
+			}
+			c.faults[1].Cut(false)
+			time.Sleep(time.Minute)
+			must(t, c.nets[0].Close())
+		})
+	}
+}
