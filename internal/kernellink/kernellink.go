@@ -6,6 +6,7 @@ import (
 	"flag"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
@@ -63,10 +64,31 @@ func onInterfaces[L transport.Link](t *testing.T, open func(ifname string) (L, e
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = l.Close() }) // the suite has closed it, unless the test failed before
-		links = append(links, l)
+		links = append(links, settled{l})
 	}
 	if len(links) != 2 {
 		t.Fatalf("-interfaces %s: want two, as eth0,eth1", *interfaces)
 	}
+	time.Sleep(settling)
 	return links[0], links[1]
+}
+
+// settled is a link on a NIC whose driver may set its filters after the call that asks for it has
+// returned: virtio_net's leaves it to a work queue. The suite's frames wait for that.
+type settled struct{ transport.Link }
+
+const settling = 100 * time.Millisecond
+
+func (s settled) Unwrap() transport.Link { return s.Link }
+
+func (s settled) Join(group transport.MAC) error {
+	err := transport.Join(s.Link, group)
+	time.Sleep(settling)
+	return err
+}
+
+func (s settled) Leave(group transport.MAC) error {
+	err := transport.Leave(s.Link, group)
+	time.Sleep(settling)
+	return err
 }
