@@ -38,7 +38,7 @@ func open(ifname string) (*Attachment, error) {
 	if err != nil {
 		return nil, err
 	}
-	chunk, err := ChunkFor(ifi)
+	chunk, err := ChunkFor(ifi, xsk.ModeAuto)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func (a *Attachment) attach(ifi *net.Interface) error {
 	if asked != xsk.Generic {
 		err := a.run(ifi, true)
 		if err == nil {
-			err = a.bindNative(ifi.Index, asked)
+			err = a.bindNative(ifi, asked)
 			if err == nil || asked != xsk.ModeAuto {
 				return err
 			}
@@ -45,10 +45,10 @@ func (a *Attachment) attach(ifi *net.Interface) error {
 }
 
 // bindNative binds the sockets where the program runs in the driver.
-func (a *Attachment) bindNative(index int, asked xsk.Mode) error {
+func (a *Attachment) bindNative(ifi *net.Interface, asked xsk.Mode) error {
 	a.Mode = xsk.Native
 	if asked != xsk.Native {
-		err := a.bindAll(index, true)
+		err := a.bindZeroCopy(ifi)
 		if err == nil {
 			a.Mode = xsk.ZeroCopy
 			return nil
@@ -63,7 +63,16 @@ func (a *Attachment) bindNative(index int, asked xsk.Mode) error {
 			}
 		}
 	}
-	return a.bindAll(index, false)
+	return a.bindAll(ifi.Index, false)
+}
+
+// bindZeroCopy binds the sockets unless there are frames that a NIC may cut.
+func (a *Attachment) bindZeroCopy(ifi *net.Interface) error {
+	if most := xsk.MaxFrame(true) - transport.MaxHeaderLen; ifi.MTU > most {
+		return fmt.Errorf("zero-copy: the interface's MTU is %d: %w", ifi.MTU,
+			&transport.SizeError{Size: ifi.MTU, Max: most})
+	}
+	return a.bindAll(ifi.Index, true)
 }
 
 // bindAll binds the sockets to the interface's receive queues.

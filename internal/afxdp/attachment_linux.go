@@ -44,16 +44,28 @@ type Attachment struct {
 	plugged bool // the NIC had its carrier before Open, or Detach
 }
 
-// ChunkFor returns the size of chunks for an interface's frames.
-func ChunkFor(ifi *net.Interface) (int, error) {
-	chunk, ok := xsk.ChunkFor(ifi.MTU + transport.MaxHeaderLen)
+// ChunkFor returns the size of chunks for an interface's frames, in the mode that is asked for.
+func ChunkFor(ifi *net.Interface, asked xsk.Mode) (int, error) {
+	frame := ifi.MTU + transport.MaxHeaderLen
+	if asked == xsk.ZeroCopy || asked == xsk.ModeAuto && mayZeroCopy(ifi.Index) {
+		if chunk, ok := xsk.ChunkFor(frame, true); ok {
+			return chunk, nil
+		}
+	}
+	chunk, ok := xsk.ChunkFor(frame, false)
 	if !ok {
-		most := xsk.MaxFrame() - transport.MaxHeaderLen
+		most := xsk.MaxFrame(false) - transport.MaxHeaderLen
 		return 0, fmt.Errorf("the interface's MTU is %d, and AF_XDP's frames must fit a page: %w "+
 			"(on all nodes: ip link set %s mtu %d; or use link ring)",
 			ifi.MTU, &transport.SizeError{Size: ifi.MTU, Max: most}, ifi.Name, most)
 	}
 	return chunk, nil
+}
+
+// mayZeroCopy reports whether an interface's driver may have zero-copy.
+func mayZeroCopy(index int) bool {
+	known := DriverMode(index)
+	return known == xsk.ZeroCopy || known == xsk.ModeAuto
 }
 
 // Open has the program send the interface's frames to sockets, with chunks as ChunkFor says. If it

@@ -18,14 +18,31 @@ const headroom = 256
 // minChunk is the smallest chunk that the kernel takes. The largest is a page.
 const minChunk = 2048
 
-// ChunkFor returns the size of chunks that hold frames of so many bytes, and false if none does.
-func ChunkFor(frame int) (size int, ok bool) {
+// A NIC that writes frames itself may count the memory for one in steps, and write the frame's check
+// sequence, too: igb and igc have SRRCTL.BSIZEPKT, in kilobytes. What is longer they cut.
+const (
+	nicStep       = 1 << 10
+	checkSequence = 4
+)
+
+// ChunkFor returns the size of chunks that hold frames of so many bytes, and false if none does:
+// those that the kernel copies, or those that a NIC writes.
+func ChunkFor(frame int, zeroCopy bool) (size int, ok bool) {
+	if zeroCopy {
+		frame = (frame + checkSequence + nicStep - 1) / nicStep * nicStep
+	}
 	size = max(minChunk, 1<<bits.Len(uint(headroom+frame-1)))
 	return size, size <= os.Getpagesize()
 }
 
 // MaxFrame is the longest frame that a chunk holds, in bytes.
-func MaxFrame() int { return os.Getpagesize() - headroom }
+func MaxFrame(zeroCopy bool) int {
+	most := os.Getpagesize() - headroom
+	if zeroCopy {
+		most = most/nicStep*nicStep - checkSequence
+	}
+	return most
+}
 
 // SendFrames is how many frames may be under way to the NIC: what large transmit rings hold.
 const SendFrames = 512

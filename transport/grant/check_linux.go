@@ -3,6 +3,7 @@ package grant
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -55,8 +56,8 @@ func validRing(o *protocol.Opened) bool {
 func validXDP(o *protocol.Opened) bool {
 	x := o.XDP
 	_, err := xsk.ParseMode(x.Mode)
-	chunk, ok := xsk.ChunkFor(o.MTU + transport.MaxHeaderLen)
-	return err == nil && ok && x.Chunk == chunk && x.Slots >= 2 && x.Slots <= protocol.MaxSlots &&
+	least, ok := xsk.ChunkFor(o.MTU+transport.MaxHeaderLen, false)
+	return err == nil && ok && x.Chunk >= least && x.Chunk <= os.Getpagesize() && powerOfTwo(x.Chunk) && x.Slots >= 2 && x.Slots <= protocol.MaxSlots &&
 		powerOfTwo(x.Slots) && x.Queues >= 1 && x.Queues <= protocol.MaxQueues && o.Slots == 0
 }
 

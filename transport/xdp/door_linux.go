@@ -77,7 +77,7 @@ func (d *door) Open(ifi *net.Interface) (_ *netpoll.Poller, err error) {
 // enter opens the sockets, and has the program send them the link's frames.
 func (d *door) enter(ifi *net.Interface) (err error) {
 	d.fd, d.program = -1, -1
-	chunk, err := afxdp.ChunkFor(ifi)
+	chunk, err := afxdp.ChunkFor(ifi, xsk.Mode(d.cfg.Mode))
 	if err != nil {
 		return err
 	}

@@ -52,8 +52,9 @@ func TestParseMode(t *testing.T) {
 func TestOpen_MTU(t *testing.T) {
 	need(t)
 	bed := testbed.ForTest(t, testbed.Config{MTU: 9000})
+	cfg := xdp.Config{}
 	open := func() error {
-		l, err := testbed.In(bed.Node(0), func() (*xdp.Link, error) { return xdp.Open("eth0", xdp.Config{}) })
+		l, err := testbed.In(bed.Node(0), func() (*xdp.Link, error) { return xdp.Open("eth0", cfg) })
 		if err != nil {
 			return err
 		}
@@ -81,6 +82,20 @@ func TestOpen_MTU(t *testing.T) {
 	}
 	if err := open(); err != nil {
 		t.Errorf("with the MTU of the error: %v", err)
+	}
+	cfg.Mode = xdp.ZeroCopy // NICs may have room for less, and would cut frames
+	if err := errors.Join(bed.Node(0).SetMTU(0, 3100), bed.Node(1).SetMTU(0, 3100)); err != nil {
+		t.Fatal(err) // the driver looks at that of its peer
+	}
+	err = open()
+	if !errors.As(err, &size) || size.Size <= size.Max || !strings.Contains(err.Error(), "zero-copy") {
+		t.Fatalf("zero-copy: %v", err)
+	}
+	if err := bed.Node(0).SetMTU(0, size.Max); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(); !errors.Is(err, transport.ErrNotSupported) {
+		t.Errorf("zero-copy with the MTU of the error: %v, want that veth has none", err)
 	}
 }
 

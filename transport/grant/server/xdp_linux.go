@@ -28,11 +28,7 @@ func (a *attachment) openXDP(r *protocol.Request, scopes []rules.Scope) (_ *sock
 	if err != nil {
 		return nil, err
 	}
-	chunk, err := a.chunk()
-	if err != nil {
-		return nil, err
-	}
-	mode, err := xsk.ParseMode(cmp.Or(r.Mode, xsk.ModeAuto.String()))
+	mode, chunk, err := a.modeAndChunk(r)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +70,13 @@ func (a *attachment) netInterface() *net.Interface {
 	return &net.Interface{Index: a.index, MTU: a.mtu, Name: a.name}
 }
 
-func (a *attachment) chunk() (int, error) { return afxdp.ChunkFor(a.netInterface()) }
+// modeAndChunk are the mode that is asked for, and the size of its chunks.
+func (a *attachment) modeAndChunk(r *protocol.Request) (mode xsk.Mode, chunk int, err error) {
+	if mode, err = xsk.ParseMode(cmp.Or(r.Mode, xsk.ModeAuto.String())); err == nil {
+		chunk, err = afxdp.ChunkFor(a.netInterface(), mode)
+	}
+	return mode, chunk, err
+}
 
 // slotsXDP is how many frames each socket can receive into: a power of two.
 func slotsXDP(r *protocol.Request) int {
@@ -110,7 +112,7 @@ func (a *attachment) bytes(r *protocol.Request) (int64, error) {
 			"(ethtool -L %s combined %d; or use link ring)",
 			a.driver.RxQueues, protocol.MaxQueues, a.name, protocol.MaxQueues)
 	}
-	chunk, err := a.chunk()
+	_, chunk, err := a.modeAndChunk(r)
 	return int64(afxdp.Bytes(a.driver.RxQueues, chunk, slotsXDP(r))), err
 }
 
