@@ -18,8 +18,8 @@ const headroom = 256
 // minChunk is the smallest chunk that the kernel takes. The largest is a page.
 const minChunk = 2048
 
-// A NIC that writes frames itself may count the memory for one in steps, and write the frame's check
-// sequence, too: igb and igc have SRRCTL.BSIZEPKT, in kilobytes. What is longer they cut.
+// A NIC that writes frames itself may count the memory for one in steps, and write the frame's
+// check sequence, too: igb and igc have SRRCTL.BSIZEPKT, in kilobytes. What is longer they cut.
 const (
 	nicStep       = 1 << 10
 	checkSequence = 4
