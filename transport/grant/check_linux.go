@@ -58,7 +58,8 @@ func validXDP(o *protocol.Opened) bool {
 	_, err := xsk.ParseMode(x.Mode)
 	least, ok := xsk.ChunkFor(o.MTU+transport.MaxHeaderLen, false)
 	return err == nil && ok && x.Chunk >= least && x.Chunk <= os.Getpagesize() && powerOfTwo(x.Chunk) &&
-		x.Slots >= 2 && x.Slots <= protocol.MaxSlots && powerOfTwo(x.Slots) && x.Queues >= 1 && x.Queues <= protocol.MaxQueues && o.Slots == 0
+		x.Slots >= 2 && x.Slots <= protocol.MaxSlots && powerOfTwo(x.Slots) &&
+		x.Queues >= 1 && x.Queues <= protocol.MaxQueues && o.Slots == 0
 }
 
 // checkXDP checks descriptors that came for AF_XDP. That of the program's attachment may be
