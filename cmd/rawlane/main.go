@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -43,13 +44,20 @@ func untilSignal(ends ...os.Signal) context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	came := make(chan os.Signal, 1)
 	signal.Notify(came, ends...)
-	go func() { // until the process ends
-		s := (<-came).(syscall.Signal) // all of package os's are
-		signal.Stop(came)
-		cancel(&cli.SignalError{Signal: s})
-	}()
+	go awaitSignal(came, cancel, func() { signal.Stop(came) }) // until the process ends
 	return ctx
 }
+
+// awaitSignal ends a context with the first signal, and no longer catches signals a little later.
+func awaitSignal(came <-chan os.Signal, end context.CancelCauseFunc, stop func()) {
+	end(&cli.SignalError{Signal: (<-came).(syscall.Signal)}) // all of package os's are
+	time.Sleep(sameSignal)
+	stop()
+}
+
+// sameSignal is how long signals that follow the first one are taken for the same: in a user
+// namespace a terminal's comes twice, from the terminal and from the process outside.
+const sameSignal = 300 * time.Millisecond
 
 // verbs is what the command can do, in the order of its help.
 var verbs = []func() *cobra.Command{

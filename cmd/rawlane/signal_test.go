@@ -3,12 +3,18 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
 
 // endless starts the command with work for hours, and returns when it has printed the first lines.
@@ -55,6 +61,26 @@ func TestSignal_ExitStatus(t *testing.T) {
 			t.Errorf("%v: status %d, said %q, want status %d", c.signal, got, said, c.status)
 		}
 	}
+}
+
+// A signal that comes twice, as an interrupt at a terminal does in a user namespace, leaves the
+// command the time to tidy up: the second one is caught as well.
+func TestSignal_ComesTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancelCause(t.Context())
+		came, stopped := make(chan os.Signal, 1), make(chan time.Time, 1)
+		start := time.Now()
+		go awaitSignal(came, end, func() { stopped <- time.Now() })
+		came <- os.Interrupt
+		<-ctx.Done()
+		var cause *cli.SignalError
+		if !errors.As(context.Cause(ctx), &cause) || cause.Signal != syscall.SIGINT || time.Since(start) != 0 {
+			t.Errorf("%v after %v", context.Cause(ctx), time.Since(start))
+		}
+		if d := (<-stopped).Sub(start); d != sameSignal {
+			t.Errorf("a second one ends the process %v after the first, want %v", d, sameSignal)
+		}
+	})
 }
 
 // A reader that has had enough, as head has, ends the command without a word.
