@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -191,7 +192,7 @@ func (d *Domain) Close() error {
 }
 
 func (d *Domain) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*d.cfg.PeerTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*min(d.cfg.PeerTimeout, math.MaxInt64/2))
 	defer cancel()
 	err := d.Flush(ctx)
 	d.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"syscall"
 	"time"
@@ -133,7 +134,7 @@ func (c *Conn) isOpening() bool {
 
 // awaitAnswerBriefly is awaitAnswer for no longer than a node that lives may take.
 func (c *Conn) awaitAnswerBriefly(ctx context.Context) error {
-	limit, cancel := context.WithTimeout(ctx, answerParts*c.n.cfg.PeerTimeout)
+	limit, cancel := context.WithTimeout(ctx, answerParts*min(c.n.cfg.PeerTimeout, math.MaxInt64/answerParts))
 	defer cancel()
 	err := c.awaitAnswer(limit)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {

@@ -3,6 +3,8 @@ package rawnet_test
 import (
 	"context"
 	"errors"
+	"io"
+	"math"
 	"net"
 	"sync"
 	"syscall"
@@ -171,5 +173,20 @@ func TestDial_TheMomentItsNodeIsDown(t *testing.T) {
 			c.faults[1].Cut(false)
 		}
 		all.Wait()
+	})
+}
+
+// The longest timeout that there is, for those who want none, is no short one.
+func TestPeerTimeout_Longest(t *testing.T) {
+	bubble(t, options{cfg: rawnet.Config{PeerTimeout: math.MaxInt64}}, func(t *testing.T, c *cluster) {
+		a, b := c.pair(t, "x")
+		c.faults[0].Cut(true)
+		_, err := a.Write([]byte("x"))
+		must(t, err)
+		time.AfterFunc(time.Minute, func() { c.faults[0].Cut(false) })
+		must(t, c.nets[0].Close())
+		if got, err := io.ReadAll(b); string(got) != "x" || err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
 	})
 }
