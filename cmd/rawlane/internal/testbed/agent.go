@@ -6,7 +6,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,7 +71,12 @@ var errHangup = errors.New("nobody reads the output any more")
 func runUntilHangup(ctx context.Context, p *exec.Cmd, folder string) error {
 	procgroup.Own(p)
 	procgroup.DieWithThread(p)
+	leave, err := enter(folder)
+	if err != nil {
+		return err
+	}
 	if err := p.Start(); err != nil {
+		leave(false)
 		return err
 	}
 	ended := make(chan struct{})
@@ -92,13 +99,29 @@ func runUntilHangup(ctx context.Context, p *exec.Cmd, folder string) error {
 			procgroup.End(p, true)
 		}
 	}()
-	err := p.Wait()
+	err = p.Wait()
 	close(ended)
-	if errors.Is(context.Cause(ctx), errHangup) && folder != "" {
-		_ = os.RemoveAll(folder) // what another node's agent still uses it removes itself
-	}
+	leave(errors.Is(context.Cause(ctx), errHangup))
 	if err != nil {
 		return &cli.StatusError{Status: testbed.ExitStatus(err), How: err.Error()}
 	}
 	return nil
+}
+
+// enter says in the folder, by a file of this agent's, that it is used. leave takes that back, and
+// removes the folder if that is asked for and no other agent uses it.
+func enter(folder string) (leave func(remove bool), err error) {
+	if folder == "" {
+		return func(bool) {}, nil
+	}
+	name := filepath.Join(folder, "agent."+strconv.Itoa(os.Getpid()))
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		return nil, err
+	}
+	return func(remove bool) {
+		_ = os.Remove(name) // with the folder, it may be
+		if others, _ := filepath.Glob(filepath.Join(folder, "agent.*")); remove && len(others) == 0 {
+			_ = os.RemoveAll(folder)
+		}
+	}, nil
 }

@@ -278,13 +278,18 @@ func addFile(w *tar.Writer, name, path string, mode int64) error {
 	return err
 }
 
+// tidy removes a folder when the agents that use it have ended: they may have to end their programs
+// first. Those that were killed say nothing, and are not waited for without a bound.
+const tidy = `n=0; for f in "$d"/agent.*; do while test -e "$f" && test $n -lt 80; do ` +
+	`sleep 0.1; n=$((n+1)); done; done; rm -rf "$d"`
+
 // tidyUp removes what was copied, as far as the hosts can be reached.
 func (r *remote) tidyUp() {
 	ctx, cancel := context.WithTimeout(context.Background(), launch.AskTimeout)
 	defer cancel()
 	var all sync.WaitGroup
 	for host, folder := range r.folders {
-		all.Go(func() { _ = r.on(ctx, host, "rm -rf "+quote(folder)).Run() })
+		all.Go(func() { _ = r.on(ctx, host, "d="+quote(folder)+"; "+tidy).Run() })
 	}
 	all.Wait()
 }
