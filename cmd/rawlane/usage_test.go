@@ -180,6 +180,7 @@ func TestMisuse(t *testing.T) {
 		{"run", "which program?"},
 		{"run -n 0 true", "-n 0: want 1 to 250"},
 		{"run --nics 9 true", "--nics 9: want 1 to 8"},
+		{"run --hosts x -n 0 true", "-n 0: want 1 or more"},
 		{"testbed", "which? (up, down, exec or list)"},
 		{"testbed up --name a/b", `--name "a/b": want up to 32 letters`},
 		{"testbed up --nodes 0", "--nodes 0: want 1 to 250"},
@@ -221,6 +222,7 @@ func TestFailures(t *testing.T) {
 		{"doctor --interface nonexistent", "nonexistent: no such interface (there are: "},
 		{"run /nonexistent", `program "/nonexistent": no such file or directory`},
 		{"run no-such-program", `program "no-such-program": not found in PATH (want its path, as ./no-such-program)`},
+		{"run --hosts /nonexistent -n 251 true", "open /nonexistent: no such file or directory"},
 		{"testbed down --name none-of-that-name", "there is none (rawlane testbed up --name none-of-that-name)"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
