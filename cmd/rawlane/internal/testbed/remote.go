@@ -62,6 +62,17 @@ func (r *runVerb) checkHosts(cmd *cobra.Command) error {
 	return nil
 }
 
+// checkBounds checks how many programs there are to be: a list of hosts bounds them itself.
+func (r *runVerb) checkBounds() error {
+	if r.hosts == "" {
+		return validBed(&r.cfg, "-n")
+	}
+	if r.cfg.Nodes < 1 {
+		return cli.Misuse("-n %d: want 1 or more", r.cfg.Nodes)
+	}
+	return nil
+}
+
 // remote is a run on other hosts.
 type remote struct {
 	shell   []string

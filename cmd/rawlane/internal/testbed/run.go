@@ -63,10 +63,7 @@ status is the command's: 128 and the signal's number if a signal ended it.
 			if err := r.checkHosts(cmd); err != nil {
 				return err
 			}
-			if r.hosts != "" && r.cfg.Nodes < 1 { // their list bounds it
-				return cli.Misuse("-n %d: want 1 or more", r.cfg.Nodes)
-			}
-			if err := validBed(&r.cfg, "-n"); err != nil && r.hosts == "" {
+			if err := r.checkBounds(); err != nil {
 				return err
 			}
 			kinds := []string{"packet", "ring", "shm", "udp", "xdp"}
