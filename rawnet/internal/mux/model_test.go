@@ -40,6 +40,7 @@ type half struct {
 	peer             *half
 	writeClosed      bool
 	readClosed       bool
+	reset            bool // while it was open
 }
 
 const services = "echo"
@@ -217,7 +218,12 @@ func (w *world) use(e *end, h *half) {
 			if h.posted != nil {
 				h.unpost()
 			}
-			h.s.Close()
+			if w.rng.IntN(4) == 0 {
+				h.reset = h.s.State() == mux.Opened && !h.writeClosed
+				h.s.Reset()
+			} else {
+				h.s.Close()
+			}
 			h.closed = true
 		}
 	}
@@ -278,6 +284,9 @@ func (w *world) check(settled bool) {
 			failed, _ := h.s.Failure()
 			if !settled || h.closed || h.readClosed || failed != 0 {
 				continue
+			}
+			if h.peer.reset {
+				w.t.Fatalf("node %d, stream %x: was reset, and has not failed", e.node, h.s.Number())
 			}
 			if len(h.read) != len(h.peer.sent) {
 				w.t.Fatalf("node %d, stream %x: %d of %d bytes were read: %+v", e.node, h.s.Number(), len(h.read), len(h.peer.sent), h)
