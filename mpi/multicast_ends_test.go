@@ -18,70 +18,58 @@ import (
 
 // Who frees a communicator alone before anything of multicasts has come to it says so, too.
 func TestMulticast_FreesAloneBeforeTheFirst(t *testing.T) {
-	for name, cfg := range configs {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				worlds, _ := openLossy(t, 2, cfg, func() bool { return false })
-				inAll(worlds, func(c *mpi.Comm) {
-					d, err := c.Dup(t.Context())
-					must(t, err)
-					if c.Rank() == 1 {
-						ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-						defer cancel()
-						if err := d.Free(ctx); err == nil {
-							t.Error("Free has not failed")
-						}
-						return
-					}
-					time.Sleep(10 * time.Millisecond)
-					for k := range 5 {
-						if !checkWithin(t, d, k, 0) {
-							break
-						}
-					}
-				})
-				closeAll(worlds)
-			})
+	inEachConfig(t, func(t *testing.T, cfg mpi.Config) {
+		worlds, _ := openLossy(t, 2, cfg, func() bool { return false })
+		inAll(worlds, func(c *mpi.Comm) {
+			d, err := c.Dup(t.Context())
+			must(t, err)
+			if c.Rank() == 1 {
+				freeAlone(t, d)
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+			for k := range 5 {
+				if !checkWithin(t, d, k, 0) {
+					break
+				}
+			}
 		})
-	}
+		closeAll(worlds)
+	})
 }
 
 // A Split that has failed at one process alone: the root of the others' Bcasts does not wait for it.
 func TestMulticast_SplitFailedAtOne(t *testing.T) {
-	for name, cfg := range configs {
-		t.Run(name, func(t *testing.T) {
-			cfg.Algorithms = append(slices.Clone(cfg.Algorithms), mpi.Algorithm{Operation: "allgather", Name: "dissemination"})
-			synctest.Test(t, func(t *testing.T) {
-				worlds, holds := openHeld(t, cfg)
-				inAll(worlds, func(c *mpi.Comm) { must(t, c.Barrier(t.Context())) })
-				holds.Store(true)
-				inAll(worlds, func(c *mpi.Comm) {
-					ctx, cancel := t.Context(), func() {}
-					if c.Rank() == 3 {
-						ctx, cancel = context.WithTimeout(ctx, 50*time.Millisecond)
-					}
-					defer cancel()
-					d, err := c.Dup(ctx)
-					if c.Rank() == 3 {
-						if err == nil {
-							t.Error("Dup has not failed")
-						}
-						time.Sleep(10 * time.Millisecond)
-						holds.Store(false)
-						return
-					}
-					must(t, err)
-					time.Sleep(100 * time.Millisecond)
-					for k := range 5 {
-						if !checkWithin(t, d, k, 0) {
-							break
-						}
-					}
-				})
-				closeAll(worlds)
-			})
+	inEachConfig(t, func(t *testing.T, cfg mpi.Config) {
+		cfg.Algorithms = append(slices.Clone(cfg.Algorithms), mpi.Algorithm{Operation: "allgather", Name: "dissemination"})
+		worlds, holds := openHeld(t, cfg)
+		inAll(worlds, func(c *mpi.Comm) { must(t, c.Barrier(t.Context())) })
+		holds.Store(true)
+		inAll(worlds, func(c *mpi.Comm) {
+			ctx, cancel := t.Context(), func() {}
+			if c.Rank() == 3 {
+				ctx, cancel = context.WithTimeout(ctx, 50*time.Millisecond)
+			}
+			defer cancel()
+			d, err := c.Dup(ctx)
+			if c.Rank() == 3 {
+				if err == nil {
+					t.Error("Dup has not failed")
+				}
+				time.Sleep(10 * time.Millisecond)
+				holds.Store(false)
+				return
+			}
+			must(t, err)
+			time.Sleep(100 * time.Millisecond)
+			for k := range 5 {
+				if !checkWithin(t, d, k, 0) {
+					break
+				}
+			}
 		})
-	}
+		closeAll(worlds)
+	})
 }
 
 // holder loses what is for one address while it holds.
@@ -123,34 +111,30 @@ func openHeld(t *testing.T, cfg mpi.Config) (worlds []*mpi.World, holds *atomic.
 
 // Asks of a process that is long in making a communicator push nothing out that comes once.
 func TestMulticast_AsksFillTheEarly(t *testing.T) {
-	for name, cfg := range configs {
-		t.Run(name, func(t *testing.T) {
-			cfg.PeerTimeout = time.Minute
-			cfg.Algorithms = append(slices.Clone(cfg.Algorithms), mpi.Algorithm{Operation: "allgather", Name: "dissemination"})
-			synctest.Test(t, func(t *testing.T) {
-				worlds, holds := openHeld(t, cfg)
-				inAll(worlds, func(c *mpi.Comm) { must(t, c.Barrier(t.Context())) })
-				holds.Store(true)
-				time.AfterFunc(20*time.Second, func() { holds.Store(false) })
-				inAll(worlds, func(c *mpi.Comm) {
-					d, err := c.Split(t.Context(), 0, -c.Rank()) // rank 3 is its rank 0
-					must(t, err)
-					if c.Rank() != 3 { // which hears of it late
-						b := []int{0}
-						ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
-						_ = mpi.Bcast(ctx, d, b, 0)
-						cancel()
-					}
-					ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-					defer cancel()
-					if _, err := d.Agree(ctx, 1); err != nil {
-						t.Errorf("rank %d: %v, %d malformed", c.Rank(), err, c.World().Counters().Malformed)
-					}
-				})
-				closeAll(worlds)
-			})
+	inEachConfig(t, func(t *testing.T, cfg mpi.Config) {
+		cfg.PeerTimeout = time.Minute
+		cfg.Algorithms = append(slices.Clone(cfg.Algorithms), mpi.Algorithm{Operation: "allgather", Name: "dissemination"})
+		worlds, holds := openHeld(t, cfg)
+		inAll(worlds, func(c *mpi.Comm) { must(t, c.Barrier(t.Context())) })
+		holds.Store(true)
+		time.AfterFunc(20*time.Second, func() { holds.Store(false) })
+		inAll(worlds, func(c *mpi.Comm) {
+			d, err := c.Split(t.Context(), 0, -c.Rank()) // rank 3 is its rank 0
+			must(t, err)
+			if c.Rank() != 3 { // which hears of it late
+				b := []int{0}
+				ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+				_ = mpi.Bcast(ctx, d, b, 0)
+				cancel()
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			if _, err := d.Agree(ctx, 1); err != nil {
+				t.Errorf("rank %d: %v, %d malformed", c.Rank(), err, c.World().Counters().Malformed)
+			}
 		})
-	}
+		closeAll(worlds)
+	})
 }
 
 // Processes that were deaf for a while hear again, also if the root is always ahead of them.
@@ -252,32 +236,28 @@ func (l *refusing) Send(frames []transport.Frame) (int, error) {
 
 // A link that refuses to send for a moment loses frames: memfifo takes it so, too.
 func TestMulticast_LinkErrorForAMoment(t *testing.T) {
-	for name, cfg := range configs {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var refuses atomic.Bool
-				eps := mcdtest.Open(t, 3, mcdtest.Config{
-					Endpoint: mcd.Config{Spin: -1},
-					Wrap: func(n mcd.NodeID, nic int, l transport.Link) transport.Link {
-						return &refusing{l, &refuses}
-					},
-				})
-				worlds := openAll(t, eps, cfg)
-				inAll(worlds, func(c *mpi.Comm) {
-					bcastValue(t, c, 0, 0)
-					must(t, c.Barrier(t.Context()))
-				})
-				refuses.Store(true)
-				time.AfterFunc(10*time.Millisecond, func() { refuses.Store(false) })
-				inAll(worlds, func(c *mpi.Comm) {
-					for k := range 5 {
-						checkWithin(t, c, k, 0)
-					}
-				})
-				closeAll(worlds)
-			})
+	inEachConfig(t, func(t *testing.T, cfg mpi.Config) {
+		var refuses atomic.Bool
+		eps := mcdtest.Open(t, 3, mcdtest.Config{
+			Endpoint: mcd.Config{Spin: -1},
+			Wrap: func(n mcd.NodeID, nic int, l transport.Link) transport.Link {
+				return &refusing{l, &refuses}
+			},
 		})
-	}
+		worlds := openAll(t, eps, cfg)
+		inAll(worlds, func(c *mpi.Comm) {
+			bcastValue(t, c, 0, 0)
+			must(t, c.Barrier(t.Context()))
+		})
+		refuses.Store(true)
+		time.AfterFunc(10*time.Millisecond, func() { refuses.Store(false) })
+		inAll(worlds, func(c *mpi.Comm) {
+			for k := range 5 {
+				checkWithin(t, c, k, 0)
+			}
+		})
+		closeAll(worlds)
+	})
 }
 
 // A wait for a root that frees the communicator alone ends.
@@ -289,11 +269,7 @@ func TestMulticast_WaitForARootThatHasLeft(t *testing.T) {
 			must(t, err)
 			bcastValue(t, d, 1, 0)
 			if c.Rank() == 0 {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-				defer cancel()
-				if err := d.Free(ctx); err == nil {
-					t.Error("Free has not failed")
-				}
+				freeAlone(t, d)
 				return
 			}
 			for range 2 { // one waits, and one begins, behind what the root says
@@ -377,20 +353,16 @@ func TestMulticast_CloseDuringFree(t *testing.T) {
 
 // A Free behind Close queues nothing, and takes nobody for down.
 func TestMulticast_FreeBehindClose(t *testing.T) {
-	for name, cfg := range configs {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				worlds, d := openDup(t, cfg)
-				must(t, worlds[0].Close())
-				if err := d.Free(t.Context()); err == nil {
-					t.Error("Free has not failed")
-				}
-				time.Sleep(time.Second)
-				if failed := worlds[0].Comm().Failed(); len(failed) > 0 {
-					t.Errorf("%v are down, and nobody is", failed)
-				}
-				closeAll(worlds[1:])
-			})
-		})
-	}
+	inEachConfig(t, func(t *testing.T, cfg mpi.Config) {
+		worlds, d := openDup(t, cfg)
+		must(t, worlds[0].Close())
+		if err := d.Free(t.Context()); err == nil {
+			t.Error("Free has not failed")
+		}
+		time.Sleep(time.Second)
+		if failed := worlds[0].Comm().Failed(); len(failed) > 0 {
+			t.Errorf("%v are down, and nobody is", failed)
+		}
+		closeAll(worlds[1:])
+	})
 }

@@ -63,31 +63,45 @@ func closeAll(worlds []*mpi.World) {
 	inAll(worlds, func(c *mpi.Comm) { _ = c.World().Close() })
 }
 
-var configs = map[string]mpi.Config{"multicast": byMulticast, "tree": byTree}
+// inEachConfig runs a test with either way of a short Bcast, in a bubble each.
+func inEachConfig(t *testing.T, test func(t *testing.T, cfg mpi.Config)) {
+	t.Helper()
+	for name, cfg := range map[string]mpi.Config{"multicast": byMulticast, "tree": byTree} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, cfg) })
+		})
+	}
+}
+
+// freeAlone frees a communicator that others do not free.
+func freeAlone(t *testing.T, c *mpi.Comm) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := c.Free(ctx); err == nil {
+		t.Error("Free has not failed")
+	}
+}
 
 // A Bcast whose context has ended before it begins takes nothing from those after it.
 func TestMulticast_RootCancelledBeforeItBegins(t *testing.T) {
-	for name, cfg := range configs {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				worlds, _ := openLossy(t, 2, cfg, func() bool { return false })
-				inAll(worlds, func(c *mpi.Comm) {
-					ended, cancel := context.WithCancel(t.Context())
-					cancel()
-					for k := range 20 {
-						_ = mpi.Bcast(ended, c, []int{-7}, 0)
-						time.Sleep(2 * time.Second) // both are here
-						got, err := within(t, time.Second, c, k, 0)
-						if got != k || err != nil {
-							t.Errorf("rank %d, round %d: %d, %v", c.Rank(), k, got, err)
-							return
-						}
-					}
-				})
-				closeAll(worlds)
-			})
+	inEachConfig(t, func(t *testing.T, cfg mpi.Config) {
+		worlds, _ := openLossy(t, 2, cfg, func() bool { return false })
+		inAll(worlds, func(c *mpi.Comm) {
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			for k := range 20 {
+				_ = mpi.Bcast(ended, c, []int{-7}, 0)
+				time.Sleep(2 * time.Second) // both are here
+				got, err := within(t, time.Second, c, k, 0)
+				if got != k || err != nil {
+					t.Errorf("rank %d, round %d: %d, %v", c.Rank(), k, got, err)
+					return
+				}
+			}
 		})
-	}
+		closeAll(worlds)
+	})
 }
 
 // Bcasts that the root gives up do not push out of its memory those that have succeeded before.
@@ -166,70 +180,62 @@ func TestMulticast_GivenUpAtOnce(t *testing.T) {
 // A root that frees its communicator alone, as another process is down, sends those what they lack
 // that live.
 func TestMulticast_FreedAlone(t *testing.T) {
-	for name, cfg := range configs {
-		t.Run(name, func(t *testing.T) {
-			cfg.PeerTimeout = time.Second
-			synctest.Test(t, func(t *testing.T) {
-				var lost atomic.Bool
-				worlds, eps := openLossy(t, 3, cfg, lost.Load)
-				inAll(worlds, func(c *mpi.Comm) {
-					d, err := c.Dup(t.Context())
-					must(t, err)
-					if c.Rank() != 2 {
-						bcastValue(t, d, 1, 0)
-					} else {
-						_ = mpi.Bcast(t.Context(), d, []int{0}, 0)
-						must(t, eps[2].Close())
-						return
-					}
-					time.Sleep(100 * time.Millisecond)
-					lost.Store(true)
-					if c.Rank() == 0 {
-						bcastValue(t, d, 2, 0)
-						if err := d.Free(t.Context()); !errors.Is(err, mpi.ErrProcessFailed) {
-							t.Errorf("Free: %v", err)
-						}
-						return
-					}
-					time.Sleep(3 * time.Second)
-					got, err := within(t, time.Minute, d, 2, 0)
-					if got != 2 || err != nil {
-						t.Errorf("%d, %v", got, err)
-					}
-				})
-				closeAll(worlds)
-			})
+	inEachConfig(t, func(t *testing.T, cfg mpi.Config) {
+		cfg.PeerTimeout = time.Second
+		var lost atomic.Bool
+		worlds, eps := openLossy(t, 3, cfg, lost.Load)
+		inAll(worlds, func(c *mpi.Comm) {
+			d, err := c.Dup(t.Context())
+			must(t, err)
+			if c.Rank() != 2 {
+				bcastValue(t, d, 1, 0)
+			} else {
+				_ = mpi.Bcast(t.Context(), d, []int{0}, 0)
+				must(t, eps[2].Close())
+				return
+			}
+			time.Sleep(100 * time.Millisecond)
+			lost.Store(true)
+			if c.Rank() == 0 {
+				bcastValue(t, d, 2, 0)
+				if err := d.Free(t.Context()); !errors.Is(err, mpi.ErrProcessFailed) {
+					t.Errorf("Free: %v", err)
+				}
+				return
+			}
+			time.Sleep(3 * time.Second)
+			got, err := within(t, time.Minute, d, 2, 0)
+			if got != 2 || err != nil {
+				t.Errorf("%d, %v", got, err)
+			}
 		})
-	}
+		closeAll(worlds)
+	})
 }
 
 // A process that is still making a communicator gets what a root has sent in it that was closed
 // meanwhile.
 func TestMulticast_CloseBeforeAnotherHasTheCommunicator(t *testing.T) {
-	for name, cfg := range configs {
-		t.Run(name, func(t *testing.T) {
-			// Of Dup's Allgather, rank 3 lacks what rank 1 sends it, and rank 0 nothing.
-			cfg.Algorithms = append(slices.Clone(cfg.Algorithms), mpi.Algorithm{Operation: "allgather", Name: "dissemination"})
-			synctest.Test(t, func(t *testing.T) {
-				worlds, holds := openHeld(t, cfg)
-				inAll(worlds, func(c *mpi.Comm) { must(t, c.Barrier(t.Context())) })
-				holds.Store(true)
-				inAll(worlds, func(c *mpi.Comm) {
-					d, err := c.Dup(t.Context())
-					must(t, err)
-					if c.Rank() == 0 {
-						time.Sleep(20 * time.Millisecond) // ranks 1 and 2 have theirs
-					}
-					bcastValue(t, d, 5, 0)
-					if c.Rank() == 0 {
-						must(t, c.World().Close())
-						holds.Store(false)
-					}
-				})
-				closeAll(worlds)
-			})
+	inEachConfig(t, func(t *testing.T, cfg mpi.Config) {
+		// Of Dup's Allgather, rank 3 lacks what rank 1 sends it, and rank 0 nothing.
+		cfg.Algorithms = append(slices.Clone(cfg.Algorithms), mpi.Algorithm{Operation: "allgather", Name: "dissemination"})
+		worlds, holds := openHeld(t, cfg)
+		inAll(worlds, func(c *mpi.Comm) { must(t, c.Barrier(t.Context())) })
+		holds.Store(true)
+		inAll(worlds, func(c *mpi.Comm) {
+			d, err := c.Dup(t.Context())
+			must(t, err)
+			if c.Rank() == 0 {
+				time.Sleep(20 * time.Millisecond) // ranks 1 and 2 have theirs
+			}
+			bcastValue(t, d, 5, 0)
+			if c.Rank() == 0 {
+				must(t, c.World().Close())
+				holds.Store(false)
+			}
 		})
-	}
+		closeAll(worlds)
+	})
 }
 
 // Who is late for its first Bcast, and has not joined the group before, is not taken for deaf.
@@ -293,44 +299,40 @@ func TestMulticast_PooledRequest(t *testing.T) {
 // What a process tells a root does not wait behind its messages, and goes if its Bcast was given
 // up.
 func TestMulticast_TellsWithoutCredit(t *testing.T) {
-	for name, cfg := range configs {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				worlds, _ := openLossy(t, 2, cfg, func() bool { return false })
-				inAll(worlds, func(c *mpi.Comm) {
-					var sends []*mpi.Request
-					for k := 1; k <= 40; k++ {
-						if k == 16 && c.Rank() == 1 {
-							for range 2000 {
-								sends = append(sends, mpi.Isend(c, []int{1}, 0, 9))
-							}
-							ctx, cancel := context.WithCancel(t.Context())
-							cancel()
-							_ = mpi.Bcast(ctx, c, []int{0}, 0)
-							continue
-						}
-						if k == 17 {
-							time.Sleep(time.Millisecond)
-						}
-						if !checkWithin(t, c, k, 0) {
-							break
-						}
+	inEachConfig(t, func(t *testing.T, cfg mpi.Config) {
+		worlds, _ := openLossy(t, 2, cfg, func() bool { return false })
+		inAll(worlds, func(c *mpi.Comm) {
+			var sends []*mpi.Request
+			for k := 1; k <= 40; k++ {
+				if k == 16 && c.Rank() == 1 {
+					for range 2000 {
+						sends = append(sends, mpi.Isend(c, []int{1}, 0, 9))
 					}
-					if c.Rank() == 0 {
-						for range 2000 {
-							_, err := mpi.Recv(t.Context(), c, []int{0}, 1, 9)
-							must(t, err)
-						}
-					}
-					for _, r := range sends {
-						_, err := r.Wait(t.Context())
-						must(t, err)
-					}
-				})
-				closeAll(worlds)
-			})
+					ctx, cancel := context.WithCancel(t.Context())
+					cancel()
+					_ = mpi.Bcast(ctx, c, []int{0}, 0)
+					continue
+				}
+				if k == 17 {
+					time.Sleep(time.Millisecond)
+				}
+				if !checkWithin(t, c, k, 0) {
+					break
+				}
+			}
+			if c.Rank() == 0 {
+				for range 2000 {
+					_, err := mpi.Recv(t.Context(), c, []int{0}, 1, 9)
+					must(t, err)
+				}
+			}
+			for _, r := range sends {
+				_, err := r.Wait(t.Context())
+				must(t, err)
+			}
 		})
-	}
+		closeAll(worlds)
+	})
 }
 
 // Bcasts follow a Dup at once, and nobody is taken for deaf.
@@ -355,33 +357,25 @@ func TestMulticast_DupThenBcasts(t *testing.T) {
 
 // A root does not wait for a process that has freed the communicator alone.
 func TestMulticast_ListenerFreesAlone(t *testing.T) {
-	for name, cfg := range configs {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				worlds, _ := openLossy(t, 2, cfg, func() bool { return false })
-				inAll(worlds, func(c *mpi.Comm) {
-					d, err := c.Dup(t.Context())
-					must(t, err)
-					bcastValue(t, d, 1, 0)
-					if c.Rank() == 1 {
-						ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-						defer cancel()
-						if err := d.Free(ctx); err == nil {
-							t.Error("Free has not failed")
-						}
-						return
-					}
-					time.Sleep(10 * time.Millisecond)
-					for k := range 50 {
-						if !checkWithin(t, d, k, 0) {
-							break
-						}
-					}
-				})
-				closeAll(worlds)
-			})
+	inEachConfig(t, func(t *testing.T, cfg mpi.Config) {
+		worlds, _ := openLossy(t, 2, cfg, func() bool { return false })
+		inAll(worlds, func(c *mpi.Comm) {
+			d, err := c.Dup(t.Context())
+			must(t, err)
+			bcastValue(t, d, 1, 0)
+			if c.Rank() == 1 {
+				freeAlone(t, d)
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+			for k := range 50 {
+				if !checkWithin(t, d, k, 0) {
+					break
+				}
+			}
 		})
-	}
+		closeAll(worlds)
+	})
 }
 
 // distant is a link with a latency of 50 µs.

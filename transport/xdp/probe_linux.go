@@ -27,7 +27,7 @@ func probe(name string) (Mode, error) {
 		return ModeAuto, err
 	}
 	best := Mode(afxdp.DriverMode(ifi.Index))
-	chunk, err := afxdp.ChunkFor(ifi, xsk.ModeAuto)
+	chunk, err := afxdp.ChunkFor(ifi, xsk.Mode(best))
 	if err != nil {
 		return best, err
 	}
