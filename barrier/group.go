@@ -129,12 +129,12 @@ func (g *Group) Algorithm() schedule.Algorithm { return g.all.algorithm }
 
 // Shape returns where the members run, by which the algorithm was chosen if none was given. It is
 // unknown if the place of one of them was not in the node table when the group was made.
-func (g *Group) Shape() schedule.Shape { return shapeOf(g.all.nodes, g.table) }
+func (g *Group) Shape() schedule.Shape { return ShapeOf(g.all.nodes, g.table) }
 
 // algorithmFor returns the algorithm for some of the members.
 func (g *Group) algorithmFor(nodes []mcd.NodeID) schedule.Algorithm {
 	if g.cfg.Algorithm.IsZero() {
-		return g.service.cfg.Table.Choose(shapeOf(nodes, g.table), len(nodes))
+		return g.service.cfg.Table.Choose(ShapeOf(nodes, g.table), len(nodes))
 	}
 	return g.cfg.Algorithm.For(len(nodes))
 }

@@ -15,9 +15,9 @@ var localCosts = map[transport.LocalPath]schedule.LogP{
 	transport.InProcess: schedule.FabricCosts,
 }
 
-// shapeOf returns the shape of a group of nodes by the places in a node table, sorted by number. It
-// is unknown if that of one of them is.
-func shapeOf(nodes []mcd.NodeID, table []mcd.Node) (s schedule.Shape) {
+// ShapeOf returns the shape of nodes by the places in a node table. It is unknown if that of one of
+// them is.
+func ShapeOf(nodes []mcd.NodeID, table []mcd.Node) (s schedule.Shape) {
 	places := make(map[mcd.NodeID]mcd.Place, len(table))
 	for _, n := range table {
 		places[n.ID] = n.Place

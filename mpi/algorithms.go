@@ -6,16 +6,32 @@ import (
 )
 
 // Algorithm says from how many processes and bytes on a collective operation has an algorithm. All
-// processes choose by what they all know: an algorithm is one that all have.
+// processes choose by what they all know: an algorithm is one that all have. A multicast is for
+// what fits a frame: 1,024 bytes in all.
 type Algorithm struct {
 	Operation string // such as allreduce
 	Processes int    // of the communicator
 	From      int    // bytes that a process has
+	Crowded   bool   // only where a host has more of the processes than cores
 	Name      string
 	Source    string
 }
 
-const thakur = "Thakur, Rabenseifner, Gropp, IJHPCA 19 (2005)"
+// Fits reports whether an operation with so many bytes of each process may have the algorithm.
+func (a *Algorithm) Fits(operation string, processes, bytes int, crowded bool) bool {
+	all := bytes
+	if operation == "allgather" {
+		all *= processes
+	}
+	return a.Operation == operation && processes >= a.Processes && bytes >= a.From &&
+		(crowded || !a.Crowded) && (a.Name != byMulticast || all <= maxMulticast)
+}
+
+// Sources.
+const (
+	thakur  = "Thakur, Rabenseifner, Gropp, IJHPCA 19 (2005)"
+	hoefler = "Hoefler, Siebert, Rehm, IPDPS 2007"
+)
 
 // Names of algorithms.
 const (
@@ -28,15 +44,17 @@ const (
 )
 
 // algorithms are in the order in which they are looked for: the last one that is for an operation
-// counts. From its length on one is the quicker on kernel links: "go run ./bench/algorithms".
+// counts. From its length on one is the quicker on kernel links: "go run ./bench/algorithms". In a
+// crowd that is the one of fewer messages, as each waits for somebody's turn.
 var algorithms = []Algorithm{
-	{"allreduce", 0, 0, doubling, thakur + ", §4.5"},
-	{"allreduce", 0, 32 << 10, rabenseifner, thakur + ", §4.5"},
-	{"allgather", 0, 0, bruck, thakur + ", §4.1"},
-	{"allgather", 0, 4 << 10, ring, thakur + ", §4.1"},
-	{"bcast", 0, 0, binomial, thakur + ", §4.2"},
-	{"bcast", 4, 0, byMulticast, "Hoefler, Siebert, Rehm, IPDPS 2007"},
-	{"bcast", 0, maxMulticast + 1, binomial, thakur + ", §4.2"},
+	{"allreduce", 0, 0, false, doubling, thakur + ", §4.5"},
+	{"allreduce", 4, 0, true, byMulticast, hoefler},
+	{"allreduce", 0, 32 << 10, false, rabenseifner, thakur + ", §4.5"},
+	{"allgather", 0, 0, false, bruck, thakur + ", §4.1"},
+	{"allgather", 4, 0, true, byMulticast, hoefler},
+	{"allgather", 0, 4 << 10, false, ring, thakur + ", §4.1"},
+	{"bcast", 0, 0, false, binomial, thakur + ", §4.2"},
+	{"bcast", 4, 0, false, byMulticast, hoefler},
 }
 
 // Algorithms returns the table by which collective operations choose, where there is a choice.
@@ -55,12 +73,18 @@ func checkAlgorithms(table []Algorithm) error {
 	return nil
 }
 
-// algorithm returns the one for an operation of a length: the last in the table that is for it.
-func (o collective) algorithm(operation string, bytes int) (name string) {
-	for _, a := range o.w.cfg.Algorithms {
-		if a.Operation == operation && o.Size() >= a.Processes && bytes >= a.From {
-			name = a.Name
+// Choose returns the algorithm of a table that an operation has: the last one that fits, or a zero
+// Algorithm.
+func Choose(table []Algorithm, operation string, processes, bytes int, crowded bool) (chosen Algorithm) {
+	for k := range table {
+		if table[k].Fits(operation, processes, bytes, crowded) {
+			chosen = table[k]
 		}
 	}
-	return name
+	return chosen
+}
+
+// algorithm returns the name of the one for an operation of a length.
+func (o collective) algorithm(operation string, bytes int) string {
+	return Choose(o.w.cfg.Algorithms, operation, o.Size(), bytes, o.crowded).Name
 }

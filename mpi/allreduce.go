@@ -3,14 +3,41 @@ package mpi
 import "context"
 
 // Allreduce combines the data of all processes into result, everywhere: MPI_Allreduce. data and
-// result may be the same.
+// result may be the same. Where Algorithms says so it ends with a multicast of rank 0, and has the
+// errors of a Bcast.
 func Allreduce[T Element](ctx context.Context, c *Comm, data, result []T, op Op[T]) error {
-	return c.do(ctx, "allreduce", func(o collective) error { return allreduce(o, data, result, op) })
+	return c.do(ctx, "allreduce", func(o collective) error {
+		if o.algorithm("allreduce", len(bytesOf(data))) != byMulticast {
+			return allreduce(o, data, result, op)
+		}
+		return o.multicast(bytesOf(result), 0, func() error { return combine(o, data, result, op) })
+	})
 }
 
 // Iallreduce begins an Allreduce: MPI_Iallreduce.
 func Iallreduce[T Element](c *Comm, data, result []T, op Op[T]) *Request {
 	return c.beginDo("allreduce", func(o collective) error { return allreduce(o, data, result, op) })
+}
+
+// combine has rank 0 combine what all have given it. That takes few messages, where doubling takes
+// few steps.
+func combine[T Element](o collective, data, result []T, op Op[T]) error {
+	if err := checkCount("result", len(result), len(data)); err != nil {
+		return err
+	}
+	if o.rank != 0 {
+		return o.send(0, bytesOf(data))
+	}
+	all := make([]T, len(data)*o.Size())
+	of := parts(all, len(data))
+	if err := gather(o, data, of, 0); err != nil {
+		return err
+	}
+	copy(result, data)
+	for rank := 1; rank < o.Size(); rank++ {
+		op(result, of(rank))
+	}
+	return nil
 }
 
 // reduction is what a process combines in an Allreduce. A power of two of processes takes part: the

@@ -32,6 +32,7 @@ type Comm struct {
 	context uint32
 	members []matching.Rank // ranks in the world
 	rank    int             // of this process
+	crowded bool            // a host has more of the members than cores
 
 	operations atomic.Uint32 // collective ones
 	revoked    atomic.Bool

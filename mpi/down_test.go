@@ -88,48 +88,57 @@ func TestDown_FromItself(t *testing.T) {
 func TestDown_InCollectives(t *testing.T) {
 	for size := 2; size <= 3; size++ {
 		for alone := range size {
-			bubble(t, size, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
-				if c.Rank() != alone {
-					must(t, c.World().Close())
-					return
-				}
-				ctx, one, all, list := t.Context(), []int{1}, make([]int, size), make([][]int, size)
-				if _, err := mpi.Recv(ctx, c, one, mpi.AnySource, 0); !errors.Is(err, mpi.ErrProcessFailed) {
-					t.Errorf("%v", err) // all others are known to be down
-				}
-				for k := range list {
-					list[k] = make([]int, 1)
-				}
-				counts := slices.Repeat([]int{1}, size)
-				errs := map[string]error{
-					"allgather":      mpi.Allgather(ctx, c, one, all),
-					"allgatherv":     mpi.Allgatherv(ctx, c, one, list),
-					"alltoall":       mpi.Alltoall(ctx, c, all, slices.Clone(all)),
-					"alltoallv":      mpi.Alltoallv(ctx, c, list, list),
-					"allreduce":      mpi.Allreduce(ctx, c, one, []int{0}, mpi.Sum),
-					"scan":           mpi.Scan(ctx, c, one, []int{0}, mpi.Sum),
-					"exscan":         mpi.Exscan(ctx, c, one, []int{0}, mpi.Sum),
-					"reduce-scatter": mpi.ReduceScatter(ctx, c, all, one, counts, mpi.Sum),
-					"split":          second(c.Split(ctx, 0, 0)),
-				}
-				for root := range size {
-					for what, err := range map[string]error{
-						"bcast":    mpi.Bcast(ctx, c, one, root),
-						"gather":   mpi.Gather(ctx, c, one, all, root),
-						"gatherv":  mpi.Gatherv(ctx, c, one, list, root),
-						"scatter":  mpi.Scatter(ctx, c, all, one, root),
-						"scatterv": mpi.Scatterv(ctx, c, list, one, root),
-						"reduce":   mpi.Reduce(ctx, c, one, []int{0}, mpi.Sum, root),
-					} {
-						errs[fmt.Sprintf("%s, root %d", what, root)] = err
+			for _, cfg := range []mpi.Config{{}, allByMulticast} {
+				bubble(t, size, fault.Config{}, cfg, func(t *testing.T, c *mpi.Comm) {
+					if c.Rank() != alone {
+						must(t, c.World().Close())
+						return
 					}
-				}
-				for what, err := range errs {
-					if !errors.Is(err, mpi.ErrProcessFailed) {
-						t.Errorf("rank %d of %d, %s: %v", alone, size, what, err)
-					}
-				}
-			})
+					fails(t, c)
+				})
+			}
+		}
+	}
+}
+
+// fails checks that each collective operation names a process that is down, where all others are.
+func fails(t *testing.T, c *mpi.Comm) {
+	t.Helper()
+	size := c.Size()
+	ctx, one, all, list := t.Context(), []int{1}, make([]int, size), make([][]int, size)
+	if _, err := mpi.Recv(ctx, c, one, mpi.AnySource, 0); !errors.Is(err, mpi.ErrProcessFailed) {
+		t.Errorf("%v", err) // all others are known to be down
+	}
+	for k := range list {
+		list[k] = make([]int, 1)
+	}
+	counts := slices.Repeat([]int{1}, size)
+	errs := map[string]error{
+		"allgather":      mpi.Allgather(ctx, c, one, all),
+		"allgatherv":     mpi.Allgatherv(ctx, c, one, list),
+		"alltoall":       mpi.Alltoall(ctx, c, all, slices.Clone(all)),
+		"alltoallv":      mpi.Alltoallv(ctx, c, list, list),
+		"allreduce":      mpi.Allreduce(ctx, c, one, []int{0}, mpi.Sum),
+		"scan":           mpi.Scan(ctx, c, one, []int{0}, mpi.Sum),
+		"exscan":         mpi.Exscan(ctx, c, one, []int{0}, mpi.Sum),
+		"reduce-scatter": mpi.ReduceScatter(ctx, c, all, one, counts, mpi.Sum),
+		"split":          second(c.Split(ctx, 0, 0)),
+	}
+	for root := range size {
+		for what, err := range map[string]error{
+			"bcast":    mpi.Bcast(ctx, c, one, root),
+			"gather":   mpi.Gather(ctx, c, one, all, root),
+			"gatherv":  mpi.Gatherv(ctx, c, one, list, root),
+			"scatter":  mpi.Scatter(ctx, c, all, one, root),
+			"scatterv": mpi.Scatterv(ctx, c, list, one, root),
+			"reduce":   mpi.Reduce(ctx, c, one, []int{0}, mpi.Sum, root),
+		} {
+			errs[fmt.Sprintf("%s, root %d", what, root)] = err
+		}
+	}
+	for what, err := range errs {
+		if !errors.Is(err, mpi.ErrProcessFailed) {
+			t.Errorf("rank %d of %d, %s: %v", c.Rank(), size, what, err)
 		}
 	}
 }

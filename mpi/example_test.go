@@ -91,16 +91,33 @@ func ExampleAllreduce() {
 
 func ExampleAlgorithms() {
 	for _, a := range mpi.Algorithms() {
-		fmt.Printf("%-9s from %d processes, %5d bytes on: %s\n", a.Operation, a.Processes, a.From, a.Name)
+		crowd := map[bool]string{true: ", in a crowd"}[a.Crowded]
+		fmt.Printf("%-9s from %d processes, %5d bytes on%s: %s\n", a.Operation, a.Processes, a.From, crowd, a.Name)
 	}
 	// Output:
 	// allreduce from 0 processes,     0 bytes on: recursive doubling
+	// allreduce from 4 processes,     0 bytes on, in a crowd: multicast
 	// allreduce from 0 processes, 32768 bytes on: halving and doubling
 	// allgather from 0 processes,     0 bytes on: dissemination
+	// allgather from 4 processes,     0 bytes on, in a crowd: multicast
 	// allgather from 0 processes,  4096 bytes on: ring
 	// bcast     from 0 processes,     0 bytes on: binomial tree
 	// bcast     from 4 processes,     0 bytes on: multicast
-	// bcast     from 0 processes,  1025 bytes on: binomial tree
+}
+
+// What 32 processes have together fits a frame if it is 8 bytes of each, and not if it is 64.
+func ExampleChoose() {
+	for _, crowded := range []bool{false, true} {
+		for _, bytes := range []int{8, 64} {
+			a := mpi.Choose(mpi.Algorithms(), "allgather", 32, bytes, crowded)
+			fmt.Printf("%2d bytes, crowded %-5v: %s\n", bytes, crowded, a.Name)
+		}
+	}
+	// Output:
+	//  8 bytes, crowded false: dissemination
+	// 64 bytes, crowded false: dissemination
+	//  8 bytes, crowded true : multicast
+	// 64 bytes, crowded true : dissemination
 }
 
 // The ranks of each half of a world have a communicator of their own.

@@ -8,10 +8,10 @@ import "context"
 func Bcast[T Element](ctx context.Context, c *Comm, buf []T, root int) error {
 	return c.do(ctx, "bcast", func(o collective) error {
 		b := bytesOf(buf)
-		if len(b) > maxMulticast || o.algorithm("bcast", len(b)) != byMulticast {
-			return o.bcast(b, root)
+		if o.algorithm("bcast", len(b)) == byMulticast {
+			return o.multicast(b, root, nil)
 		}
-		return o.multicast(b, root)
+		return o.bcast(b, root)
 	})
 }
 
@@ -173,9 +173,15 @@ func scatter[T Element](o collective, of func(rank int) []T, part []T, root int)
 	return o.wait(requests...)
 }
 
-// Allgather puts what each process has into all, by rank, everywhere: MPI_Allgather.
+// Allgather puts what each process has into all, by rank, everywhere: MPI_Allgather. Where
+// Algorithms says so it ends with a multicast of rank 0, and has the errors of a Bcast.
 func Allgather[T Element](ctx context.Context, c *Comm, data, all []T) error {
-	return c.do(ctx, "allgather", func(o collective) error { return allgatherEqual(o, data, all) })
+	return c.do(ctx, "allgather", func(o collective) error {
+		if o.algorithm("allgather", len(bytesOf(data))) != byMulticast {
+			return allgatherEqual(o, data, all)
+		}
+		return o.multicast(bytesOf(all), 0, func() error { return gatherEqual(o, data, all, 0) })
+	})
 }
 
 // Iallgather begins an Allgather: MPI_Iallgather.
@@ -187,10 +193,10 @@ func allgatherEqual[T Element](o collective, data, all []T) error {
 	if err := checkCount("all", len(all), len(data)*o.Size()); err != nil {
 		return err
 	}
-	if o.algorithm("allgather", len(bytesOf(data))) == bruck {
-		return disseminate(o, bytesOf(data), bytesOf(all))
+	if o.algorithm("allgather", len(bytesOf(data))) == ring {
+		return allgather(o, data, parts(all, len(data)))
 	}
-	return allgather(o, data, parts(all, len(data)))
+	return disseminate(o, bytesOf(data), bytesOf(all))
 }
 
 // disseminate is Bruck's: in step k each process gives what it has to the one 2^k ranks before it.

@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -65,35 +66,48 @@ type awaited struct {
 	pause  time.Duration
 }
 
-// multicast is a Bcast by multicasts.
-func (o collective) multicast(buf []byte, root int) error {
-	if err := o.checkRoot(root); err != nil || o.Size() == 1 {
+// multicast is a Bcast by multicasts of what there is at the root once all have done first, which
+// may be nil. It has its number before that: if first fails here, it does not everywhere.
+func (o collective) multicast(buf []byte, root int, first func() error) error {
+	if err := o.checkRoot(root); err != nil {
 		return err
+	}
+	if first == nil {
+		first = func() error { return nil }
+	}
+	if o.Size() == 1 {
+		return first()
 	}
 	m := o.joinMulticasts()
 	if root == o.rank {
-		return o.lead(m, buf)
+		return o.lead(m, buf, first)
 	}
-	return o.listen(m, buf, root)
+	return o.listen(m, buf, root, first)
 }
 
 // listen waits for the next multicast of a root, and says at times which have come.
-func (o collective) listen(m *multicasts, buf []byte, root int) error {
+func (o collective) listen(m *multicasts, buf []byte, root int, first func() error) error {
 	w := o.w
 	w.mu.Lock()
 	s := m.source(root, o.members[root])
 	number, err := s.begin()
+	w.mu.Unlock()
 	if err != nil {
-		w.mu.Unlock()
 		return err
 	}
+	err = first()
+	w.mu.Lock()
 	r := w.spare.request()
 	o.begin(r, buf)
-	if v := s.slot(number); v.came {
+	switch v := s.slot(number); {
+	case err != nil:
+	case v.came:
 		r.fill(v.data)
 		err = r.overflow()
-	} else if err = o.state(); err == nil {
-		err = w.all[s.rank].err
+	default:
+		if err = o.state(); err == nil {
+			err = w.all[s.rank].err
+		}
 	}
 	if err == nil && !s.slot(number).came {
 		err = s.left
@@ -319,7 +333,7 @@ func (c *Comm) takeMulticast(from matching.Rank, d *wire.Multicast, reliable boo
 	case wire.Withdrawn:
 		if s := m.source(k, from); s.expects(d.Number) {
 			if r := s.slot(d.Number).request; r != nil {
-				w.complete(r, ErrWithdrawn)
+				w.complete(r, fmt.Errorf("rank %d: %w", k, ErrWithdrawn))
 			}
 		}
 	case wire.Data:

@@ -38,13 +38,18 @@ type listener struct {
 }
 
 // lead is the root's part of a multicast. The error names the processes that are down.
-func (o collective) lead(m *multicasts, buf []byte) error {
+func (o collective) lead(m *multicasts, buf []byte, first func() error) error {
 	w := o.w
 	w.mu.Lock()
 	m.root.begun++
 	number := m.root.begun
 	m.root.waiting = append(m.root.waiting, number)
-	err := o.awaitRoom(m, number)
+	w.mu.Unlock()
+	err := first()
+	w.mu.Lock()
+	if err == nil {
+		err = o.awaitRoom(m, number)
+	}
 	if err == nil {
 		err = o.state()
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,6 +24,13 @@ import (
 // byMulticast has all short Bcasts go by multicasts.
 var byMulticast = mpi.Config{Algorithms: []mpi.Algorithm{{Operation: "bcast", Name: "multicast"}}}
 
+// allByMulticast has all go by multicast that can.
+var allByMulticast = mpi.Config{Algorithms: []mpi.Algorithm{
+	{Operation: "bcast", Name: "multicast"},
+	{Operation: "allreduce", Name: "multicast"},
+	{Operation: "allgather", Name: "multicast"},
+}}
+
 // bcastValue broadcasts a value of the root's, and checks what comes.
 func bcastValue(t *testing.T, c *mpi.Comm, value, root int) {
 	t.Helper()
@@ -36,14 +44,14 @@ func bcastValue(t *testing.T, c *mpi.Comm, value, root int) {
 	}
 }
 
-// Random programs of Bcasts: whoever is the root, and whoever is late, in communicators that come
+// Random programs of what ends with a multicast: whoever is the root, and whoever is late, in communicators that come
 // and go. What links lose, double and reorder is asked for, and comes once, whole.
 func TestMulticast_Model(t *testing.T) {
 	eachSeed(t, "model", *modelSeed, modelPrograms(), func(t *testing.T, seed uint64) {
 		program := rand.New(rand.NewPCG(seed, 0))
 		n := 2 + program.IntN(4)
 		faults := randomFaults(program)
-		cfg := byMulticast
+		cfg := allByMulticast
 		cfg.PeerTimeout = time.Minute
 		bubble(t, n, faults, cfg, func(t *testing.T, c *mpi.Comm) {
 			program := rand.New(rand.NewPCG(seed, 1)) // the same at all ranks
@@ -66,6 +74,20 @@ func TestMulticast_Model(t *testing.T) {
 					must(t, err)
 				case 2:
 					bcastPattern(t, c, k, size, root)
+				case 3, 4, 5:
+					count := size / 8
+					sum := make([]int, 2*count)
+					must(t, mpi.Allreduce(t.Context(), d, mapOf(d.Rank(), count), sum, affine))
+					if !slices.Equal(sum, combined(0, n-1, count)) {
+						t.Errorf("rank %d: an allreduce of %d bytes is wrong", d.Rank(), 8*len(sum))
+					}
+				case 6, 7, 8:
+					count := size / 8 / n
+					all := make([]int, n*count)
+					must(t, mpi.Allgather(t.Context(), d, sequence(k+d.Rank()*count, count), all))
+					if !slices.Equal(all, sequence(k, n*count)) {
+						t.Errorf("rank %d: an allgather of %d bytes is wrong", d.Rank(), 8*len(all))
+					}
 				default:
 					bcastPattern(t, d, k, size, root)
 				}

@@ -74,6 +74,7 @@ type World struct {
 	barriers   *barrier.Service
 	ranks      map[mcd.NodeID]matching.Rank
 	all        []*process // by rank
+	places     []mcd.Node // where they run: as the endpoint knew it at first
 	me         *process
 	comm       *Comm
 	comms      map[uint32]*Comm // all, by context; mu guards it
@@ -197,6 +198,8 @@ func open(ep *mcd.Endpoint, cfg Config) (*World, error) {
 	for k := range w.all {
 		w.comm.members = append(w.comm.members, matching.Rank(k))
 	}
+	w.places = ep.Nodes()
+	w.comm.crowded = w.crowds(w.comm.members)
 	w.comms = map[uint32]*Comm{worldContext: w.comm}
 	w.frame = w.layer.Domain.MaxFrameRecord()
 	w.engine = matching.New(matching.Config{
@@ -204,6 +207,15 @@ func open(ep *mcd.Endpoint, cfg Config) (*World, error) {
 		EagerLimit: cfg.EagerLimit, EagerBytes: max(2*cfg.EagerLimit, eagerMemory/len(w.all)), OfferFrom: cfg.OfferFrom,
 	})
 	return w, nil
+}
+
+// crowds reports whether a host has more of some processes than cores.
+func (w *World) crowds(members []matching.Rank) bool {
+	nodes := make([]mcd.NodeID, len(members))
+	for k, rank := range members {
+		nodes[k] = w.all[rank].ID
+	}
+	return barrier.ShapeOf(nodes, w.places).Crowded()
 }
 
 // Comm returns the communicator of all processes: MPI_COMM_WORLD.

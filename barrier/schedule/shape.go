@@ -67,6 +67,16 @@ func (s *Shape) shares(host, ranks int) bool {
 	return cores > 0 && cores < ranks
 }
 
+// Crowded reports whether a host has more ranks than cores: each waits for the turns of others.
+func (s Shape) Crowded() bool {
+	for h, ranks := range s.members() {
+		if s.shares(h, len(ranks)) {
+			return true
+		}
+	}
+	return false
+}
+
 // members returns the ranks of each host, in ascending order.
 func (s *Shape) members() [][]int {
 	all := make([][]int, len(s.Hosts))

@@ -12,6 +12,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,7 +42,7 @@ const (
 )
 
 // operations are those with a choice, and the sizes in bytes: of a bcast those that a multicast
-// takes.
+// takes, as a tree has the others.
 var operations = []struct {
 	name  string
 	sizes []int
@@ -65,9 +66,13 @@ func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 			tables = append(tables, t)
 			r.Tables = append(r.Tables, &t.Table)
 			for _, name := range algorithmsOf(o.name) {
+				sizes := t.fitting(name)
+				if len(sizes) == 0 {
+					continue
+				}
 				v := harness.Variant{Name: fmt.Sprintf("%s, %s, %d ranks", o.name, name, n)}
-				v.Run = func(ctx context.Context) error { return t.measure(ctx, &programs, name, b.Iters) }
-				for _, size := range o.sizes {
+				v.Run = func(ctx context.Context) error { return t.measure(ctx, &programs, name, sizes, b.Iters) }
+				for _, size := range sizes {
 					v.Rows = append(v.Rows, rowName(size, name))
 				}
 				variants = append(variants, v)
@@ -108,14 +113,9 @@ func algorithmsOf(operation string) (names []string) {
 	return names
 }
 
-// chosen is the one that package mpi takes: the last in its table that fits.
-func chosen(operation string, ranks, size int) (name string) {
-	for _, a := range mpi.Algorithms() {
-		if a.Operation == operation && ranks >= a.Processes && size >= a.From {
-			name = a.Name
-		}
-	}
-	return name
+// chosen is the one that package mpi takes where so many ranks are on this machine.
+func chosen(operation string, ranks, size int) string {
+	return mpi.Choose(mpi.Algorithms(), operation, ranks, size, ranks > runtime.NumCPU()).Name
 }
 
 // table is the mean times of an operation's algorithms, in us.
@@ -150,7 +150,7 @@ func newTable(operation string, sizes []int, ranks, rounds int) *table {
 	return t
 }
 
-func rowName(size int, algorithm string) string { return fmt.Sprintf("%d, %s", size, algorithm) }
+func rowName(size, algorithm string) string { return size + ", " + algorithm }
 
 func splitName(row string) (size int, algorithm string) {
 	number, algorithm, _ := strings.Cut(row, ", ")
@@ -158,14 +158,23 @@ func splitName(row string) (size int, algorithm string) {
 	return size, algorithm
 }
 
-// measure is a round of an algorithm, with all sizes.
-func (t *table) measure(ctx context.Context, programs *harness.Programs, algorithm string, iters int) error {
+// fitting are the sizes that an algorithm takes.
+func (t *table) fitting(algorithm string) (sizes []string) {
+	a := mpi.Algorithm{Operation: t.operation, Name: algorithm}
+	for _, size := range t.sizes {
+		if a.Fits(t.operation, t.ranks, size, true) {
+			sizes = append(sizes, strconv.Itoa(size))
+		}
+	}
+	return sizes
+}
+
+// measure is a round of an algorithm, with some sizes.
+func (t *table) measure(
+	ctx context.Context, programs *harness.Programs, algorithm string, sizes []string, iters int,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	var sizes []string
-	for _, size := range t.sizes {
-		sizes = append(sizes, strconv.Itoa(size))
-	}
 	type line struct {
 		Size int     `json:"size_bytes"`
 		Mean float64 `json:"mean_us"`
@@ -174,7 +183,7 @@ func (t *table) measure(ctx context.Context, programs *harness.Programs, algorit
 		"--nodes", strconv.Itoa(t.ranks), "--algorithm", algorithm,
 		"--size", strings.Join(sizes, ","), "--iters", strconv.Itoa(iters))
 	for _, l := range lines {
-		t.Add(rowName(l.Size, algorithm), l.Mean)
+		t.Add(rowName(strconv.Itoa(l.Size), algorithm), l.Mean)
 	}
 	return err
 }
@@ -202,7 +211,7 @@ func (t *table) best(size int) (best *harness.Row) {
 func (t *table) target() harness.Target {
 	worst, at := 0.0, 0
 	for _, size := range t.sizes {
-		got := t.Find(rowName(size, chosen(t.operation, t.ranks, size))).Over(t.best(size))
+		got := t.Find(rowName(strconv.Itoa(size), chosen(t.operation, t.ranks, size))).Over(t.best(size))
 		if got > worst {
 			worst, at = got, size
 		}
