@@ -22,8 +22,8 @@ type Config struct {
 	// Concurrency is how many handlers run at once on this node, inline ones not counted. Zero is
 	// DefaultConcurrency.
 	Concurrency int
-	// Backlog is how many requests wait while that many run; further ones fail with ErrOverloaded.
-	// Zero is DefaultBacklog.
+	// Backlog is how many requests wait while that many run, and how many responses for one node;
+	// further requests fail with ErrOverloaded. Zero is DefaultBacklog.
 	Backlog int
 	// PeerTimeout is how long a node that owes an answer may be silent; then calls to it fail. Zero
 	// is memfifo.DefaultPeerTimeout.
@@ -79,8 +79,10 @@ type Domain struct {
 
 // node is another node, or this one. Domain.mu guards it.
 type node struct {
-	activemsg.Node     // expected, as there are calls, or were before the last sweep
-	calls          int // to it, and of it, that have no response yet
+	activemsg.Node          // expected, as there are calls, or were before the last sweep
+	calls          int      // to it, and of it, that have no response yet
+	responses      [][]byte // that wait for room, in the order in which their handlers have ended
+	responding     bool     // a worker sends them, or will
 }
 
 // Open lets an endpoint's program call and be called. It opens Config.Port. Errors:
@@ -210,6 +212,7 @@ func (d *Domain) down(err *memfifo.PeerDownError) {
 	d.layer.Node(err.Node).Expected = false
 	d.failCalls(err.Node, err)
 	d.jobs.cancelNode(err.Node)
+	d.layer.Node(err.Node).responses = nil // nobody waits for them
 }
 
 // failCalls ends the calls to a node. The caller holds mu.

@@ -21,6 +21,9 @@ const (
 	DefaultConcurrency = 256
 	// DefaultBacklog is how many requests wait for a goroutine.
 	DefaultBacklog = 1024
+	// maxRefusals is how many refusals wait for a node that takes no responses, behind
+	// Config.Backlog of these: more calls than one has under way. Its further requests are dropped.
+	maxRefusals = 1 << 16
 	// retryFirst and retryLast are how long an idempotent call waits before it is made again: a
 	// server that is being started is there within milliseconds.
 	retryFirst = 2 * time.Millisecond

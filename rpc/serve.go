@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/rawlane/rawlane/internal/activemsg"
@@ -70,10 +71,15 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// serve takes a request. The caller holds mu.
+// serve takes a request, unless its node takes no responses. The caller holds mu.
 func (d *Domain) serve(from memfifo.Sender, r *wire.Record) {
 	s := d.servers[string(r.Service)]
+	waiting := len(d.layer.Node(from.Node()).responses)
 	switch {
+	case waiting >= d.cfg.Backlog+maxRefusals:
+		d.stats.Refused++
+	case waiting >= d.cfg.Backlog:
+		d.refuse(from, r.Call, wire.Overloaded)
 	case d.closed:
 		d.refuse(from, r.Call, wire.Closing)
 	case s == nil:
@@ -115,7 +121,16 @@ func (d *Domain) reply(from memfifo.Sender, b []byte) {
 		d.spare.putMemory(b)
 		return
 	}
-	d.submit(&job{node: d.layer.Node(from.Node()), response: b})
+	d.respondLater(d.layer.Node(from.Node()), b)
+}
+
+// respondLater has a worker send a response. The caller holds mu.
+func (d *Domain) respondLater(p *node, b []byte) {
+	p.responses = append(p.responses, b)
+	if !p.responding {
+		p.responding = true
+		d.submit(&job{node: p})
+	}
 }
 
 // refuse answers a request whose handler does not run. The caller holds mu.
@@ -124,13 +139,42 @@ func (d *Domain) refuse(from memfifo.Sender, call uint64, s wire.Status) {
 	d.reply(from, wire.AppendHead(d.spare.getMemory(), wire.Response, s, call))
 }
 
-// run handles a job, in a worker.
+// run handles a job, in a worker, and sends its response, unless another worker sends to that node:
+// so one that takes no responses has one worker wait, and not all. The caller holds mu.
 func (d *Domain) run(j *job) {
+	p := j.node
 	if j.server != nil {
-		j.response = d.handle(j)
+		b := d.handleUnlocked(j)
+		d.done(j)
+		p.responses = append(p.responses, b)
+		if p.responding {
+			return
+		}
+		p.responding = true
 	}
-	// If it fails, the caller's node is down: nobody waits.
-	_ = j.node.To.PushReconnect(context.Background(), j.response, nil)
+	d.respond(p)
+}
+
+// respond sends the responses that wait for a node. The caller holds mu, which is free meanwhile.
+func (d *Domain) respond(p *node) {
+	for len(p.responses) > 0 {
+		b := p.responses[0]
+		p.responses = slices.Delete(p.responses, 0, 1)
+		d.mu.Unlock()
+		// If it fails, the caller's node is down: nobody waits.
+		_ = p.To.PushReconnect(context.Background(), b, nil)
+		d.mu.Lock()
+		d.spare.putMemory(b)
+	}
+	p.responding = false
+}
+
+// handleUnlocked is handle without mu. The caller holds that, and does so again also if the handler
+// does not return.
+func (d *Domain) handleUnlocked(j *job) []byte {
+	d.mu.Unlock()
+	defer d.mu.Lock()
+	return d.handle(j)
 }
 
 // handle runs a job's handler and returns the response.

@@ -25,15 +25,14 @@ type callName struct {
 	call uint64
 }
 
-// job is a request for a worker; without a server it is a response that found no room.
+// job is a request for a worker; without a server there are responses that found no room.
 type job struct {
-	server   *Server
-	node     *node
-	name     callName
-	ctx      *callContext
-	req      []byte
-	buf      []byte // memory for the response
-	response []byte
+	server *Server
+	node   *node
+	name   callName
+	ctx    *callContext
+	req    []byte
+	buf    []byte // memory for the response
 }
 
 // memory returns memory for the response.
@@ -134,13 +133,12 @@ func (d *Domain) work(w *worker) {
 		d.jobs.workers--
 		if j != nil { // its handler has panicked, or ended the goroutine
 			d.done(j)
-			d.submit(&job{node: j.node, response: assemble(nil, nil, j.name.call, errAbandoned)})
+			d.respondLater(j.node, assemble(nil, nil, j.name.call, errAbandoned))
 		}
 	}()
 	for {
 		if j = d.nextJob(w); j != nil {
-			d.runUnlocked(j)
-			d.done(j)
+			d.run(j)
 			continue
 		}
 		if d.closed || len(d.jobs.idle) >= idleWorkers {
@@ -161,14 +159,6 @@ func (d *Domain) work(w *worker) {
 // errAbandoned is the response of a handler that has ended its goroutine.
 var errAbandoned = errors.New("the handler has ended its goroutine (runtime.Goexit, as FailNow of a test does)")
 
-// runUnlocked runs a job. The caller holds mu, which is free meanwhile, and is held again also if
-// the handler does not return.
-func (d *Domain) runUnlocked(j *job) {
-	d.mu.Unlock()
-	defer d.mu.Lock()
-	d.run(j)
-}
-
 // nextJob returns the job that a worker was given, or the first that waits. The caller holds mu.
 func (d *Domain) nextJob(w *worker) *job {
 	if j := w.job; j != nil {
@@ -183,15 +173,12 @@ func (d *Domain) nextJob(w *worker) *job {
 	return j
 }
 
-// done keeps a job's memory. The caller holds mu.
+// done ends a request whose handler has returned. The caller holds mu.
 func (d *Domain) done(j *job) {
-	if j.ctx != nil {
-		delete(d.jobs.cancels, j.name)
-		j.node.calls--
-		j.ctx.end(context.Canceled)
-		d.spare.putMemory(j.req)
-	}
-	d.spare.putMemory(j.response)
+	delete(d.jobs.cancels, j.name)
+	j.node.calls--
+	j.ctx.end(context.Canceled)
+	d.spare.putMemory(j.req)
 }
 
 // callContext is the context of a handler. Its channel and timer are made when somebody asks for

@@ -1,0 +1,67 @@
+package rpc_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/rpc"
+	"github.com/rawlane/rawlane/transport/fault"
+)
+
+// A node that takes no responses holds up nobody else's calls, and what waits for it is bounded.
+func TestResponses_OfANodeThatTakesNone(t *testing.T) {
+	const concurrency, backlog, more = 4, 200, 50
+	response := make([]byte, 60<<10) // a window has room for a few
+	cfg := rpc.Config{Concurrency: concurrency, Backlog: backlog, PeerTimeout: time.Minute}
+	bubble(t, 3, fault.Config{}, cfg, func(t *testing.T, c *cluster) {
+		hold, server := make(chan struct{}), c.nodes[1]
+		c.serve(t, 1, "echo", echo)
+		c.serve(t, 1, "hold", func(_ context.Context, _ mcd.NodeID, _, resp []byte) ([]byte, error) {
+			<-hold
+			return append(resp, response...), nil
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		var calls sync.WaitGroup
+		call := func() {
+			calls.Go(func() {
+				if _, err := c.nodes[0].Call(ctx, 1, "hold", nil); err == nil {
+					t.Error("a response has come through")
+				}
+			})
+			synctest.Wait()
+		}
+		for range concurrency + backlog {
+			call()
+		}
+		must(t, c.faults[0].SetConfig(fault.Config{Loss: 1})) // it hears nothing, and is heard
+		close(hold)
+		synctest.Wait()
+		soon, end := context.WithTimeout(t.Context(), time.Second)
+		defer end()
+		if resp, err := c.nodes[2].Call(soon, 1, "echo", []byte("x")); string(resp) != "x" || err != nil {
+			t.Errorf("another node's call: %q, %v", resp, err)
+		}
+		before := server.Counters()
+		for range more {
+			call()
+		}
+		after := server.Counters()
+		if served, refused := after.Served-before.Served, after.Refused-before.Refused; served+refused != more || refused == 0 {
+			t.Errorf("%d more were served and %d refused, while most of %d responses wait", served, refused, concurrency+backlog)
+		}
+		cancel()
+		calls.Wait()
+		must(t, c.faults[0].SetConfig(fault.Config{}))
+		if _, err := c.nodes[0].Call(t.Context(), 1, "echo", nil); !errors.Is(err, rpc.ErrOverloaded) {
+			t.Errorf("heard again, with %d responses under way: %v", backlog, err)
+		}
+		if _, err := c.nodes[0].Call(t.Context(), 1, "echo", nil); err != nil {
+			t.Errorf("a refusal behind all responses, and then: %v", err)
+		}
+	})
+}
