@@ -234,10 +234,17 @@ func (w *World) expected(rank matching.Rank) (expect []*process) {
 	return expect
 }
 
-// expect has processes probed from now on, so that their death is noticed.
+// expect has processes probed from now on, so that their death is noticed; but not one that was
+// found down meanwhile, which it is for good.
 func (w *World) expect(all []*process) {
 	for _, p := range all {
 		_ = w.layer.Handler.Expect(p.ID) // a node that is not known, or a world that is closed: others tell
+		w.mu.Lock()
+		down := p.err != nil
+		w.mu.Unlock()
+		if down {
+			w.layer.Handler.Unexpect(p.ID)
+		}
 	}
 }
 
