@@ -34,8 +34,8 @@ type segmentSize struct {
 }
 
 // send sends datagrams in order and returns how many the system took. It errs with ErrBusy, or with
-// an errno; then the next datagram was not taken. Where no route leads, they are lost, as on an
-// unplugged cable. The caller holds the link's txMu.
+// an errno; then the next datagram was not taken. What the way to one station refuses is lost, as
+// on an unplugged cable, and stops nothing that is for others. The caller holds the link's txMu.
 func (s *socket) send(all []datagram) (n int, err error) {
 	for n < len(all) {
 		sent, errno := s.give(s.couple(all[n:]))
@@ -43,11 +43,11 @@ func (s *socket) send(all []datagram) (n int, err error) {
 			n += int(s.out.msgs[i].Hdr.Iovlen)
 		}
 		refused := int(s.out.msgs[sent%batch].Hdr.Iovlen)
-		switch errno {
-		case 0:
-		case unix.EAGAIN, unix.ENOBUFS, unix.EINTR:
+		switch {
+		case errno == 0:
+		case busy(errno):
 			return n, transport.ErrBusy
-		case unix.ENETUNREACH, unix.EHOSTUNREACH, unix.ENETDOWN, unix.EHOSTDOWN, unix.EPERM, unix.EADDRNOTAVAIL:
+		case noWay(errno) && (refused == 1 || errno != unix.EINVAL): // of a train, EINVAL may say that it is one
 			n += refused
 		default:
 			if refused == 1 && errno != unix.EMSGSIZE {
@@ -62,11 +62,26 @@ func (s *socket) send(all []datagram) (n int, err error) {
 	return n, nil
 }
 
+// busy reports whether the system has no room now.
+func busy(e unix.Errno) bool { return e == unix.EAGAIN || e == unix.ENOBUFS || e == unix.EINTR }
+
+// noWay reports whether an errno speaks of the way to one station: no route, a firewall, a route
+// that is prohibited (EACCES) or a black hole (EINVAL), a broadcast by IP (EACCES), port 0 or an
+// address that is not to be reached from the link's (EINVAL). Strangers choose some of those.
+func noWay(e unix.Errno) bool {
+	switch e {
+	case unix.ENETUNREACH, unix.EHOSTUNREACH, unix.ENETDOWN, unix.EHOSTDOWN, unix.EPERM, unix.EADDRNOTAVAIL,
+		unix.EACCES, unix.EINVAL:
+		return true
+	}
+	return false
+}
+
 // singly sends the datagrams of a message that was refused one by one. Those that are longer than
-// what the path takes by now are sent in fragments. If none is, it is trains that are refused: by a
-// NIC that computes no checksums, or by an old kernel.
+// what the path takes by now are sent in fragments. If all are taken as they are, it is trains that
+// are refused: by a NIC that computes no checksums, or by an old kernel.
 func (s *socket) singly(ds []datagram) (n int, err error) {
-	long := false
+	long, lost := false, false
 	for n < len(ds) {
 		sent, errno := s.alone(ds[n : n+1])
 		if errno == unix.EMSGSIZE {
@@ -76,16 +91,18 @@ func (s *socket) singly(ds []datagram) (n int, err error) {
 			s.fragment(false)
 			s.fragmented.Add(uint64(sent))
 		}
-		switch errno {
-		case 0:
+		switch {
+		case errno == 0:
 			n += sent
-		case unix.EAGAIN, unix.ENOBUFS, unix.EINTR:
+		case busy(errno):
 			return n, transport.ErrBusy
+		case noWay(errno):
+			n, lost = n+1, true
 		default:
 			return n, errno
 		}
 	}
-	s.out.off = s.out.off || !long && len(ds) > 1
+	s.out.off = s.out.off || !long && !lost && len(ds) > 1
 	return n, nil
 }
 

@@ -4,6 +4,7 @@ package udp
 
 import (
 	"errors"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -135,21 +136,27 @@ func TestSingly_OneSaysNothingOfTrains(t *testing.T) {
 	}
 }
 
-// What the system refuses, as a broadcast by IP, is an error that says how many frames went before,
-// alone and as a train, and stops none behind it.
+// refused makes a station known whose address is none of the socket's family: no fault of the way to it.
+func refused(l *Link, mac transport.MAC) {
+	s := &station{mac: mac, at: netip.MustParseAddrPort("192.0.2.1:9")}
+	s.address = l.socket.address(s.at)
+	s.address.raw.Family = unix.AF_UNIX
+	l.stations.add(s)
+}
+
+// What the system refuses, as no way to a station is at fault, is an error that says how many frames
+// went before, alone and as a train, and stops none behind it.
 func TestSend_RefusedAddress(t *testing.T) {
 	for _, size := range []int{1, 2} {
 		a, b := linked(t)
-		if err := a.AddStation(Station{Addr: "255.255.255.255:9", MAC: numbered(3)}); err != nil {
-			t.Fatal(err)
-		}
+		refused(a, numbered(3))
 		frames := plain(b.MAC(), size, 100)
 		frames = append(frames, plain(numbered(3), size, 100)...)
 		frames = append(frames, plain(b.MAC(), size, 100)...)
-		if n, err := a.Send(frames); n != size || !errors.Is(err, unix.EACCES) {
+		if n, err := a.Send(frames); n != size || !errors.Is(err, unix.EAFNOSUPPORT) {
 			t.Errorf("%d, %v; want %d and a refusal", n, err, size)
 		}
-		if n, err := a.Send(frames[size:]); n != 0 || !errors.Is(err, unix.EACCES) {
+		if n, err := a.Send(frames[size:]); n != 0 || !errors.Is(err, unix.EAFNOSUPPORT) {
 			t.Errorf("%d, %v; want a refusal", n, err)
 		}
 		if n, err := a.Send(frames[2*size:]); n != size || err != nil {
@@ -158,6 +165,28 @@ func TestSend_RefusedAddress(t *testing.T) {
 		count(t, b, 2*size)
 		if c := a.Counters(); int(c.TxFrames) != 2*size || c.TxRefused != 2 || a.socket.out.off {
 			t.Errorf("%+v, trains are off: %v", c, a.socket.out.off)
+		}
+	}
+}
+
+// What strangers say of where they are, and what routes refuse, stops no frame that is for others: a
+// broadcast by IP (EACCES), port 0 and an address that this one does not reach (EINVAL), alone and as
+// a train, introduced or heard. Nor are trains taken for what was refused.
+func TestSend_WhatStrangersRefuse(t *testing.T) {
+	for _, stranger := range []string{"255.255.255.255:9", "127.0.0.1:0", "192.0.2.1:9"} {
+		for _, size := range []int{1, 2} {
+			a, b := linked(t)
+			a.learn(numbered(0), netip.MustParseAddrPort(stranger)) // its copies leave before b's
+			a.introduced(&transport.Frame{Payload: appendStation(nil, numbered(1000), netip.MustParseAddrPort(stranger))})
+			frames := append(plain(transport.Broadcast, size, 100), plain(numbered(0), size, 100)...)
+			frames = append(frames, plain(b.MAC(), size, 100)...)
+			if n, err := a.Send(frames); n != len(frames) || err != nil {
+				t.Errorf("%s: %d of %d frames: %v", stranger, n, len(frames), err)
+			}
+			count(t, b, 2*size)
+			if c := a.Counters(); c.TxRefused != 0 || a.socket.out.off {
+				t.Errorf("%s: %+v, trains are off: %v", stranger, c, a.socket.out.off)
+			}
 		}
 	}
 }
