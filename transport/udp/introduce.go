@@ -3,7 +3,9 @@ package udp
 import (
 	"encoding/binary"
 	"net/netip"
+	"time"
 
+	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -21,16 +23,27 @@ const introductionType transport.EtherType = 0x88b6
 const (
 	// maxTold is how often a station is introduced: introductions may be lost.
 	maxTold = 8
+	// retellPause is how often, after that, it is told of the others: it may have been restarted.
+	retellPause = 5 * time.Second
+	// retellRate bounds that for all stations together, a second, as strangers without keys can ask
+	// for it in the name of others; so many at once.
+	retellRate  = 20
+	retellBurst = 64
 	// maxIntroduced is how many stations one frame introduces.
 	maxIntroduced = 32
 )
 
-// introduce tells the others of a station, and it of the others.
+// introduce tells the others of a station, and it of the others. One of which they were told often
+// enough is told of them now and then: where it was restarted it knows nobody, and they do know it.
 func (l *Link) introduce(s *station) {
-	if s.tentative || s.told.Load() >= maxTold {
+	now, first := int64(clock.Now().Since()), s.told.Load() < maxTold
+	if s.tentative || !first && (now-s.toldAt.Load() < int64(retellPause) || !l.retold.Take(now)) {
 		return
 	}
-	s.told.Add(1)
+	s.toldAt.Store(now)
+	if first {
+		s.told.Add(1)
+	}
 	known := l.stations.load().known
 	var all []byte
 	count := 0
@@ -45,7 +58,9 @@ func (l *Link) introduce(s *station) {
 		if other.mac == s.mac {
 			continue
 		}
-		l.sendIntroduction(other.mac, own)
+		if first {
+			l.sendIntroduction(other.mac, own)
+		}
 		all = appendStation(all, other.mac, other.at)
 		if count++; count == maxIntroduced {
 			flush()

@@ -216,6 +216,76 @@ func TestIntroductions_AreSent(t *testing.T) {
 	}
 }
 
+// A station that was introduced as often as may be, and is heard by a frame for all, is told of the
+// others all the same, each 5 s at most: it may have been restarted, and know nobody. They are not
+// told of it: they know where it is.
+func TestIntroductions_AfterARestart(t *testing.T) {
+	l, err := Open("127.0.0.1:0", Config{MAC: numbered(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	nobody := netip.MustParseAddrPort("127.0.0.1:9")
+	for n := range 40 {
+		l.learn(numbered(100+n), nobody)
+	}
+	introductions := func(n int) int {
+		before := l.Counters().TxFrames
+		for range n {
+			f := plainFrame(transport.Broadcast)
+			f.Src = numbered(2)
+			if !l.accept(f.AppendTo(nil), nobody, &f) {
+				t.Fatal("a frame is not handed out")
+			}
+		}
+		return int(l.Counters().TxFrames - before)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			after       time.Duration
+			heard, want int
+		}{
+			{0, 100, 8 * (40 + 2)}, {4999 * time.Millisecond, 100, 0}, {time.Millisecond, 100, 2},
+			{4999 * time.Millisecond, 100, 0}, {time.Hour, 100, 2},
+		} {
+			time.Sleep(c.after) // virtual
+			if n := introductions(c.heard); n != c.want {
+				t.Errorf("%v later: %d introductions, want %d", c.after, n, c.want)
+			}
+		}
+	})
+}
+
+// Whoever asks in the names of many, stations are told of the others again 64 at once, and 20 a second.
+func TestIntroductions_AgainAreBounded(t *testing.T) {
+	l, err := Open("127.0.0.1:0", Config{MAC: numbered(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for n := range 200 {
+		l.learn(numbered(100+n), netip.MustParseAddrPort("127.0.0.1:9"))
+	}
+	for _, s := range l.stations.load().known {
+		s.told.Store(maxTold)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			after time.Duration
+			want  int
+		}{{time.Minute, 64}, {time.Second, 20}, {0, 0}, {time.Minute, 64}} {
+			time.Sleep(c.after) // virtual
+			before := l.Counters().TxFrames
+			for _, s := range l.stations.load().known {
+				l.introduce(s)
+			}
+			if n := int(l.Counters().TxFrames-before) / 7; n != c.want { // 199 others
+				t.Errorf("%v later: %d stations are told, want %d", c.after, n, c.want)
+			}
+		}
+	})
+}
+
 // A newcomer is told of as many as there are, be it one, and gets no introduction of nobody.
 func TestIntroductions_Sizes(t *testing.T) {
 	for _, c := range []struct {

@@ -34,9 +34,10 @@ type Link struct {
 	tx   struct{ frames, bytes, refused, busy atomic.Uint64 }
 	rx   struct{ frames, bytes, malformed atomic.Uint64 } // written by the polling goroutine
 
-	authenticated atomic.Bool // who polls authenticates frames
-	heard         recent      // the sender of the last frame; of the polling goroutine
-	moved         []moved     // likewise, of the last Poll
+	authenticated atomic.Bool        // who polls authenticates frames
+	heard         recent             // the sender of the last frame; of the polling goroutine
+	moved         []moved            // likewise, of the last Poll
+	retold        tokenbucket.Bucket // likewise; of introductions
 
 	stamps stampLog // of the last Poll's frames
 
@@ -105,6 +106,7 @@ func open(listen string, cfg Config) (_ *Link, err error) {
 		return nil, errors.New("port 0: nobody else can compute the link's address (set Config.MAC)")
 	}
 	l := &Link{etherType: cmp.Or(cfg.EtherType, transport.EtherTypeDefault)}
+	l.retold = tokenbucket.New(retellRate, retellBurst)
 	l.out.strangers = tokenbucket.New(strangerRate, strangerBurst)
 	buffer := cmp.Or(cfg.ReceiveBuffer, DefaultReceiveBuffer)
 	if l.socket, err = openSocket(at, cfg.Interface, cfg.Group, buffer); err != nil {

@@ -30,6 +30,7 @@ type station struct {
 	address   address // the same, as the system wants it
 	tentative bool
 	told      atomic.Int32 // how often it was introduced to the others
+	toldAt    atomic.Int64 // when it was told of them last, in ns
 }
 
 // stations is a table that is read without a lock. What a station's fields say is not changed: it
