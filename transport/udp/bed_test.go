@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -85,6 +86,10 @@ func TestOpenInterface_IPv6(t *testing.T) {
 func TestOpen_OwnAddress(t *testing.T) {
 	bed := testbed.ForTest(t, testbed.Config{})
 	own, other := testbed.IP(0, 0).String()+":7401", testbed.IP(1, 0).String()+":7401"
+	names := &zone{hosts: make(map[string]netip.Addr)}
+	for k, addr := range []string{own, other} {
+		names.hosts[fmt.Sprintf("node%d.example.org", k)] = netip.MustParseAddrPort(addr).Addr()
+	}
 	for _, c := range []struct {
 		name     string
 		listen   string
@@ -96,15 +101,19 @@ func TestOpen_OwnAddress(t *testing.T) {
 		{"one without an address of its own", "0.0.0.0:7401", []udp.Station{{Addr: own}}, udp.StationMAC(own)},
 		{"one of another port", "0.0.0.0:7402", []udp.Station{{Addr: own, MAC: mac(9)}}, udp.StationMAC(testbed.IP(0, 0).String() + ":7402")},
 		{"one address", own, nil, udp.StationMAC(own)},
+		{"a station of the default port", "0.0.0.0", []udp.Station{{Addr: other}, {Addr: testbed.IP(0, 0).String(), MAC: mac(9)}}, mac(9)},
+		{"a station by name", "0.0.0.0:7401", []udp.Station{{Addr: "node1.example.org:7401"}, {Addr: "node0.example.org:7401"}},
+			udp.StationMAC("node0.example.org:7401")},
+		{"a station of this host alone", "0.0.0.0:7401", []udp.Station{{Addr: "127.0.0.1:7401", MAC: mac(9)}}, mac(9)},
 	} {
 		l, err := testbed.In(bed.Node(0), func() (*udp.Link, error) {
-			return udp.Open(c.listen, udp.Config{Stations: c.stations})
+			return udp.Open(c.listen, udp.Config{Stations: c.stations, Resolver: names.resolver()})
 		})
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		public, err := testbed.In(bed.Node(0), func() (string, error) { return l.PublicAddr(), nil })
-		if l.MAC() != c.want || public != "" || err != nil || l.Name() != "udp "+c.listen {
+		if l.MAC() != c.want || public != "" || err != nil || !strings.HasPrefix(l.Name(), "udp "+c.listen) {
 			t.Errorf("%s: %v, public %q (%v), %s; want %v, none", c.name, l.MAC(), public, err, l.Name(), c.want)
 		}
 		_ = l.Close()

@@ -124,7 +124,7 @@ func open(listen string, cfg Config) (_ *Link, err error) {
 	}
 	l.local = netip.AddrPortFrom(at.Addr(), port)
 	if l.mac = cfg.MAC; l.mac.IsZero() {
-		if l.mac, err = l.ownMAC(listen, at, cfg.Stations); err != nil {
+		if l.mac, err = l.ownMAC(listen, at, cfg.Stations, resolver); err != nil {
 			return nil, err
 		}
 	}
@@ -144,12 +144,16 @@ func open(listen string, cfg Config) (_ *Link, err error) {
 
 // ownMAC computes the link's Ethernet address from where it listens, which was resolved to at. Of
 // all addresses of this host it is the one among the stations, or the first that is not loopback's.
-func (l *Link) ownMAC(listen string, at netip.AddrPort, stations []Station) (transport.MAC, error) {
+func (l *Link) ownMAC(listen string, at netip.AddrPort, stations []Station, r *net.Resolver) (transport.MAC, error) {
 	if at.Addr().IsUnspecified() {
 		own := ownAddresses(at.Addr())
+		isOwn := func(a netip.AddrPort) bool {
+			ours := a.Addr().IsLoopback() || slices.Contains(own, a.Addr())
+			return ours && a.Port() == l.local.Port() && l.reaches(a)
+		}
 		for _, s := range stations {
-			a, err := netip.ParseAddrPort(s.Addr)
-			if err == nil && a.Port() == l.local.Port() && slices.Contains(own, a.Addr()) {
+			all, _ := resolveAll(context.Background(), r, s.Addr) // addStation reports what is none
+			if slices.ContainsFunc(all, isOwn) {
 				return cmp.Or(s.MAC, StationMAC(s.Addr)), nil
 			}
 		}
