@@ -82,17 +82,19 @@ func appendStation(b []byte, mac transport.MAC, at netip.AddrPort) []byte {
 
 // introduced makes the stations of an introduction known.
 func (l *Link) introduced(f *transport.Frame) {
+	var all []*station
 	b := f.Payload
 	for range maxIntroduced {
 		mac, at, rest, ok := cutStation(b)
 		if !ok {
-			return
+			break
 		}
 		b = rest
-		if l.reaches(at) && mac != l.mac && !mac.IsMulticast() {
-			l.learn(mac, at)
+		if l.reaches(at) && mac != l.mac && !mac.IsMulticast() && l.stations.find(mac) == nil {
+			all = append(all, l.heardOf(mac, at))
 		}
 	}
+	l.stations.addAll(all)
 }
 
 // cutStation takes the first station of an introduction. ok is false at its end, or at what is

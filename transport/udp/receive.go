@@ -97,8 +97,11 @@ func (l *Link) comesFrom(f *transport.Frame, from netip.AddrPort) bool {
 }
 
 // learn makes a station known that was heard.
-func (l *Link) learn(mac transport.MAC, at netip.AddrPort) {
-	l.stations.add(&station{mac: mac, at: at, address: l.socket.address(at), tentative: l.authenticated.Load()})
+func (l *Link) learn(mac transport.MAC, at netip.AddrPort) { l.stations.add(l.heardOf(mac, at)) }
+
+// heardOf makes a station that was heard, or heard of: tentative, if it can prove itself.
+func (l *Link) heardOf(mac transport.MAC, at netip.AddrPort) *station {
+	return &station{mac: mac, at: at, address: l.socket.address(at), tentative: l.authenticated.Load()}
 }
 
 // Authenticates implements transport.Roamer. It is called before the first Poll.

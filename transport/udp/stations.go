@@ -34,19 +34,28 @@ type station struct {
 }
 
 // stations is a table that is read without a lock. What a station's fields say is not changed: it
-// is replaced.
+// is replaced. So are the maps and slices of a table; a change of the tentative stations, which any
+// stranger can cause, copies those alone.
 type stations struct {
-	mu        sync.Mutex // serialises changes
-	tentative []transport.MAC
-	seeds     []seedAddress
-	table     atomic.Pointer[stationTable]
+	mu    sync.Mutex // serialises changes
+	seeds []seedAddress
+	table atomic.Pointer[stationTable]
 }
 
 type stationTable struct {
-	byMAC map[transport.MAC]*station
-	known []*station    // by MAC, so that copies leave in one order
-	other []*station    // the tentative ones
-	seeds []seedAddress // those where no known station is
+	byMAC      map[transport.MAC]*station // the known ones
+	known      []*station                 // likewise, by MAC, so that copies leave in one order
+	otherByMAC map[transport.MAC]*station // the tentative ones
+	other      []*station                 // likewise, by age
+	seeds      []seedAddress              // those where no known station is
+}
+
+// find returns the station with an address, or nil.
+func (t *stationTable) find(mac transport.MAC) *station {
+	if n := t.byMAC[mac]; n != nil || len(t.other) == 0 {
+		return n
+	}
+	return t.otherByMAC[mac]
 }
 
 // seedAddress is where a station listens that is to be heard.
@@ -65,7 +74,7 @@ func (s *stations) load() *stationTable {
 }
 
 // find returns the station with an address, or nil.
-func (s *stations) find(mac transport.MAC) *station { return s.load().byMAC[mac] }
+func (s *stations) find(mac transport.MAC) *station { return s.load().find(mac) }
 
 // recent is the station that was found last.
 type recent struct {
@@ -77,47 +86,62 @@ type recent struct {
 // find returns the station with an address, or nil: most often that of the frame before.
 func (r *recent) find(table *stationTable, mac transport.MAC) *station {
 	if table != r.table || mac != r.mac {
-		*r = recent{table, mac, table.byMAC[mac]}
+		*r = recent{table, mac, table.find(mac)}
 	}
 	return r.found
 }
 
-// add adds a station, and returns false if there is one with that address, or there are too many.
+// add adds a station, and returns false if there is one with that address, or there are too many. A
+// tentative one gives way: it is what a stranger says.
 func (s *stations) add(n *station) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	byMAC := maps.Clone(s.load().byMAC)
-	switch {
-	case byMAC == nil:
-		byMAC = make(map[transport.MAC]*station)
-	case byMAC[n.mac] != nil || len(byMAC)-len(s.tentative) >= maxStations:
+	t := s.load()
+	if !t.takes(n) {
 		return false
 	}
 	if n.tentative {
-		if len(s.tentative) == maxTentative {
-			delete(byMAC, s.tentative[0])
-			s.tentative = s.tentative[1:]
-		}
-		s.tentative = append(s.tentative, n.mac)
+		s.storeOther(t, append(slices.Clip(t.other), n))
+		return true
 	}
-	byMAC[n.mac] = n
-	s.store(byMAC)
+	s.put(n)
 	return true
 }
 
-// move replaces a station by one that is known, elsewhere.
+// takes reports whether there is room for a station, and none with its address.
+func (t *stationTable) takes(n *station) bool {
+	return len(t.byMAC) < maxStations && t.byMAC[n.mac] == nil && (!n.tentative || t.otherByMAC[n.mac] == nil)
+}
+
+// addAll adds stations of one kind, as add does, in one change: a stranger can name many at once.
+func (s *stations) addAll(all []*station) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.load()
+	fresh := make(map[transport.MAC]bool)
+	all = slices.DeleteFunc(all, func(n *station) bool {
+		if !t.takes(n) || fresh[n.mac] || len(t.byMAC)+len(fresh) >= maxStations {
+			return true
+		}
+		fresh[n.mac] = true
+		return false
+	})
+	switch {
+	case len(all) == 0:
+	case all[0].tentative:
+		s.storeOther(t, append(slices.Clip(t.other), all...))
+	default:
+		s.put(all...)
+	}
+}
+
+// move makes a station known that has proved itself, where it is.
 func (s *stations) move(n *station) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	byMAC := maps.Clone(s.load().byMAC)
-	if byMAC[n.mac] == nil { // it was tentative, and has gone
-		return
+	if t := s.load(); t.find(n.mac) != nil || t.takes(n) {
+		s.put(n)
 	}
-	if i := slices.Index(s.tentative, n.mac); i >= 0 {
-		s.tentative = slices.Delete(s.tentative, i, i+1)
-	}
-	byMAC[n.mac] = n
-	s.store(byMAC)
 }
 
 // setSeeds replaces the seeds.
@@ -128,21 +152,42 @@ func (s *stations) setSeeds(all []seedAddress) {
 	s.store(s.load().byMAC)
 }
 
+// put makes stations known, in the place of those with their addresses.
+func (s *stations) put(all ...*station) {
+	byMAC := maps.Clone(s.load().byMAC)
+	if byMAC == nil {
+		byMAC = make(map[transport.MAC]*station)
+	}
+	for _, n := range all {
+		byMAC[n.mac] = n
+	}
+	s.store(byMAC)
+}
+
+// store replaces the known stations. Those are tentative no more.
 func (s *stations) store(byMAC map[transport.MAC]*station) {
 	t := &stationTable{byMAC: byMAC}
 	there := make(map[netip.AddrPort]bool)
 	for _, mac := range slices.SortedFunc(maps.Keys(byMAC), transport.MAC.Compare) {
-		if n := byMAC[mac]; n.tentative {
-			t.other = append(t.other, n)
-		} else {
-			t.known = append(t.known, n)
-			there[n.at] = true
-		}
+		t.known = append(t.known, byMAC[mac])
+		there[byMAC[mac].at] = true
 	}
 	for _, seed := range s.seeds {
 		if !there[seed.at] {
 			t.seeds = append(t.seeds, seed)
 		}
 	}
-	s.table.Store(t)
+	other := slices.Clone(s.load().other)
+	s.storeOther(t, slices.DeleteFunc(other, func(n *station) bool { return byMAC[n.mac] != nil }))
+}
+
+// storeOther replaces a table's tentative stations by the newest of those.
+func (s *stations) storeOther(t *stationTable, other []*station) {
+	next := *t
+	next.other = other[max(len(other)-maxTentative, 0):]
+	next.otherByMAC = make(map[transport.MAC]*station, len(next.other))
+	for _, n := range next.other {
+		next.otherByMAC[n.mac] = n
+	}
+	s.table.Store(&next)
 }

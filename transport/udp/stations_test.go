@@ -29,8 +29,8 @@ func TestStations_AreBounded(t *testing.T) {
 		t.Errorf("%d tentative stations, %d known; want the newest %d, and 1", len(table.other), len(table.known), maxTentative)
 	}
 	s.move(&station{mac: numbered(2 * maxTentative)}) // it has proved itself
-	s.move(&station{mac: numbered(1)})                // gone before
-	if table := s.load(); len(table.other) != maxTentative-1 || len(table.known) != 2 {
+	s.move(&station{mac: numbered(1)})                // so has this one, which strangers had driven out
+	if table := s.load(); len(table.other) != maxTentative-1 || len(table.known) != 3 {
 		t.Errorf("%d tentative, %d known", len(table.other), len(table.known))
 	}
 	many := maps.Clone(s.load().byMAC)
@@ -43,6 +43,89 @@ func TestStations_AreBounded(t *testing.T) {
 	}
 	if table := s.load(); len(table.known) != 4096 {
 		t.Errorf("%d known, want at most 4096", len(table.known))
+	}
+}
+
+// What strangers say costs the same whoever is known: one change of the table for all stations of an
+// introduction, and a copy of the tentative ones alone. What says nothing new changes nothing.
+func TestStations_WhatStrangersCost(t *testing.T) {
+	at := netip.MustParseAddrPort("10.0.0.1:7401")
+	l := &Link{local: at, mac: numbered(0), socket: new(socket)}
+	byMAC := make(map[transport.MAC]*station)
+	for n := range 1000 {
+		byMAC[numbered(1+n)] = &station{mac: numbered(1 + n)}
+	}
+	l.stations.store(byMAC)
+	l.Authenticates()
+	known, next := l.stations.load().known, 10_000
+	name := func() *transport.Frame {
+		var b []byte
+		for range maxIntroduced {
+			b = appendStation(b, numbered(next), at)
+			next++
+		}
+		return &transport.Frame{Payload: b}
+	}
+	for range 10 {
+		l.introduced(name())
+	}
+	if n := testing.AllocsPerRun(10, func() { l.introduced(name()) }); n > 150 { // with those of the test
+		t.Errorf("%v allocations for %d stations", n, maxIntroduced)
+	}
+	table, last := l.stations.load(), numbered(next-1)
+	if &table.known[0] != &known[0] || len(table.other) != maxTentative || l.stations.find(last) == nil {
+		t.Errorf("the known stations were copied, or %d tentative ones", len(table.other))
+	}
+	l.learn(last, at)
+	l.learn(numbered(1), at)
+	l.introduced(&transport.Frame{Payload: appendStation(appendStation(nil, last, at), numbered(1000), at)})
+	if l.stations.load() != table {
+		t.Error("nothing new changed the table")
+	}
+}
+
+// Where a program says where a station is, what a stranger said of it counts for nothing.
+func TestAddStation_InPlaceOfATentativeOne(t *testing.T) {
+	l, err := Open("127.0.0.1:0", Config{MAC: numbered(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	l.Authenticates()
+	l.introduced(&transport.Frame{Payload: appendStation(nil, numbered(2), netip.MustParseAddrPort("127.0.0.1:9"))})
+	p := newPeer(t, 2)
+	if err := l.AddStation(Station{Addr: p.at().String(), MAC: p.mac}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := l.Send([]transport.Frame{plainFrame(p.mac)}); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	p.next(t)
+	if err := l.AddStation(Station{Addr: p.at().String(), MAC: p.mac}); err == nil || len(l.stations.load().other) != 0 {
+		t.Errorf("a station that is known was added again, or is tentative: %v", err)
+	}
+}
+
+// A station that proves itself is known, though strangers have driven it out meanwhile: with eight
+// datagrams of introductions right behind its own.
+func TestAuthentic_DrivenOut(t *testing.T) {
+	l, err := Open("127.0.0.1:0", Config{MAC: numbered(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	l.Authenticates()
+	at, f := netip.MustParseAddrPort("127.0.0.1:9"), plainFrame(l.MAC())
+	f.Src = numbered(2)
+	if !l.accept(f.AppendTo(nil), at, &f) {
+		t.Fatal("a frame is not handed out")
+	}
+	for n := range maxTentative {
+		l.learn(numbered(1000+n), at)
+	}
+	l.Authentic(&f)
+	if s := l.stations.find(numbered(2)); s == nil || s.tentative || s.at != at {
+		t.Errorf("%+v", s)
 	}
 }
 
