@@ -82,7 +82,7 @@ func (s *socket) pending() bool { return s.left.Load() }
 // receive takes what is there. The call does not block, so the Go scheduler need not know.
 func (s *socket) receive() error {
 	in := &s.in
-	for i := range in.got {
+	for i := range max(in.got, 1) { // the first also after a call that found nothing
 		in.reset(i)
 	}
 	in.got, in.at, in.rest = 0, 0, nil
