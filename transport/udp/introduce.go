@@ -91,7 +91,7 @@ func (l *Link) introduced(f *transport.Frame) {
 		}
 		b = rest
 		if l.reaches(at) && mac != l.mac && !mac.IsMulticast() && l.stations.find(mac) == nil {
-			all = append(all, l.heardOf(mac, at))
+			all = append(all, l.heardOf(mac, l.inZone(at)))
 		}
 	}
 	l.stations.addAll(all)

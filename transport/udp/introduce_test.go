@@ -75,6 +75,15 @@ func TestIntroduction_Believed(t *testing.T) {
 	}
 }
 
+// An introduction does not say of which interface a link-local address is: of the link's own.
+func TestIntroduction_LinkLocal(t *testing.T) {
+	l := &Link{local: netip.MustParseAddrPort("[fe80::1%7]:9"), zone: "7", socket: new(socket)}
+	l.introduced(&transport.Frame{Payload: appendStation(nil, numbered(1), netip.MustParseAddrPort("[fe80::2]:9"))})
+	if s := l.stations.find(numbered(1)); s == nil || s.at != netip.MustParseAddrPort("[fe80::2%7]:9") {
+		t.Errorf("%+v", s)
+	}
+}
+
 // What is no introduction makes nobody known, whatever the link's family.
 func TestIntroduction_Garbage(t *testing.T) {
 	for _, local := range []string{"10.0.0.1:7401", "[fd00::1]:7401"} {

@@ -24,6 +24,7 @@ type Link struct {
 	etherType transport.EtherType
 	group     bool // groups have an IP multicast group
 	local     netip.AddrPort
+	zone      string // of link-local addresses that do not say theirs, as received ones have it
 	socket    *socket
 	stations  stations
 	seeker    seeker
@@ -83,6 +84,9 @@ func OpenInterface(name string, cfg Config) (*Link, error) {
 				cfg.Group = groupIPv6
 			}
 		}
+		if at.IsLinkLocalUnicast() {
+			at = at.WithZone(name)
+		}
 		return Open(netip.AddrPortFrom(at, DefaultPort).String(), cfg)
 	}
 	return nil, fmt.Errorf("udp %s: open: %w: none that is up and has an IP address", name, transport.ErrNoInterface)
@@ -123,6 +127,7 @@ func open(listen string, cfg Config) (_ *Link, err error) {
 		return nil, err
 	}
 	l.local = netip.AddrPortFrom(at.Addr(), port)
+	l.zone = zoned(at.Addr()).Zone()
 	if l.mac = cfg.MAC; l.mac.IsZero() {
 		if l.mac, err = l.ownMAC(listen, at, cfg.Stations, resolver); err != nil {
 			return nil, err
@@ -182,6 +187,7 @@ func (l *Link) addStation(s Station, resolver *net.Resolver) error {
 	if err != nil {
 		return fmt.Errorf("%s: add a station: %w", l.Name(), err)
 	}
+	at = l.inZone(at)
 	if !l.reaches(at) {
 		return fmt.Errorf("%s: add station %s: no way from here (listen on an address of the same family)",
 			l.Name(), at)
@@ -190,6 +196,19 @@ func (l *Link) addStation(s Station, resolver *net.Resolver) error {
 		return fmt.Errorf("%s: add station %s: %v is known already", l.Name(), s.Addr, mac)
 	}
 	return nil
+}
+
+// inZone returns an address as received ones are written. A link-local one that does not say of
+// which interface, as in introductions, is of the link's own.
+func (l *Link) inZone(at netip.AddrPort) netip.AddrPort {
+	a := at.Addr()
+	if !a.Is6() || !a.IsLinkLocalUnicast() {
+		return at
+	}
+	if a.Zone() == "" {
+		return netip.AddrPortFrom(a.WithZone(l.zone), at.Port())
+	}
+	return netip.AddrPortFrom(zoned(a), at.Port())
 }
 
 // setMTU takes the wanted MTU, or finds the one that the paths to all stations have.

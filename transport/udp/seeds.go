@@ -145,9 +145,11 @@ func (l *Link) lookUp(ctx context.Context) {
 
 // seedAddresses are the seeds that are IP addresses, and those of the others.
 func (l *Link) seedAddresses(found [][]netip.AddrPort) (all []seedAddress) {
+	own := l.inZone(l.local)
 	add := func(at netip.AddrPort) {
+		at = l.inZone(at)
 		known := slices.ContainsFunc(all, func(s seedAddress) bool { return s.at == at })
-		if !known && l.reaches(at) && at != l.local && len(all) < maxSeeds {
+		if !known && l.reaches(at) && at != own && len(all) < maxSeeds {
 			all = append(all, seedAddress{at, l.socket.address(at)})
 		}
 	}

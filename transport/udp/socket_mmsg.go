@@ -128,7 +128,19 @@ func (a *address) addrPort() netip.AddrPort {
 		in := (*unix.RawSockaddrInet4)(unsafe.Pointer(&a.raw))
 		return netip.AddrPortFrom(netip.AddrFrom4(in.Addr), binary.BigEndian.Uint16(bigEndian(&in.Port)))
 	}
-	return netip.AddrPortFrom(netip.AddrFrom16(a.raw.Addr).Unmap(), binary.BigEndian.Uint16(bigEndian(&a.raw.Port)))
+	ip := netip.AddrFrom16(a.raw.Addr).Unmap()
+	if a.raw.Scope_id != 0 {
+		ip = ip.WithZone(strconv.Itoa(int(a.raw.Scope_id)))
+	}
+	return netip.AddrPortFrom(ip, binary.BigEndian.Uint16(bigEndian(&a.raw.Port)))
+}
+
+// zoned returns an address as received ones are written: its zone is the interface's number.
+func zoned(a netip.Addr) netip.Addr {
+	if n := zone(a); n != 0 {
+		return a.WithZone(strconv.Itoa(int(n)))
+	}
+	return a
 }
 
 // bigEndian is the memory of a port.
@@ -136,6 +148,9 @@ func bigEndian(port *uint16) []byte { return (*[2]byte)(unsafe.Pointer(port))[:]
 
 // zone returns the number of the interface that a link-local address belongs to.
 func zone(a netip.Addr) uint32 {
+	if a.Zone() == "" {
+		return 0
+	}
 	if n, err := strconv.ParseUint(a.Zone(), 10, 32); err == nil {
 		return uint32(n)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -76,6 +77,16 @@ func openSocket(at netip.AddrPort, ifname string, group netip.Addr, receiveBuffe
 	s.came, s.lent = make([]arrival, 0, queueLen), make([]arrival, 0, queueLen)
 	s.done.Go(s.read)
 	return s, nil
+}
+
+// zoned returns an address as received ones are written: its zone is the interface's name.
+func zoned(a netip.Addr) netip.Addr {
+	if n, err := strconv.Atoi(a.Zone()); err == nil {
+		if ifi, err := net.InterfaceByIndex(n); err == nil {
+			return a.WithZone(ifi.Name)
+		}
+	}
+	return a
 }
 
 func network(at netip.AddrPort) string {
