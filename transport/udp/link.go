@@ -106,6 +106,10 @@ func open(listen string, cfg Config) (_ *Link, err error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.Group = cfg.Group.Unmap()
+	if cfg.Group.IsValid() && (!cfg.Group.IsMulticast() || cfg.Group.Is4() != at.Addr().Is4()) {
+		return nil, fmt.Errorf("Config.Group %v: no IP multicast group of %v's family", cfg.Group, at.Addr())
+	}
 	if at.Port() == 0 && cfg.MAC.IsZero() && len(cfg.Seeds) == 0 {
 		return nil, errors.New("port 0: nobody else can compute the link's address (set Config.MAC)")
 	}
@@ -175,15 +179,26 @@ func (l *Link) ownMAC(listen string, at netip.AddrPort, stations []Station, r *n
 }
 
 // AddStation makes another link known. Errors: a name that leads nowhere; an address of another
-// family; an Ethernet address that is known already.
-func (l *Link) AddStation(s Station) error { return l.addStation(s, l.seeker.resolver) }
+// family; an Ethernet address that is known already, or a group's; ErrClosed.
+func (l *Link) AddStation(s Station) error {
+	if l.closed.Load() {
+		return transport.ErrClosed
+	}
+	return l.addStation(s, l.seeker.resolver)
+}
 
 func (l *Link) addStation(s Station, resolver *net.Resolver) error {
 	mac := cmp.Or(s.MAC, StationMAC(s.Addr))
 	if mac == l.mac {
 		return nil
 	}
+	if mac.IsMulticast() {
+		return fmt.Errorf("%s: add station %s: %v is a group's address", l.Name(), s.Addr, mac)
+	}
 	at, err := resolve(context.Background(), resolver, s.Addr)
+	if err == nil && at.Port() == 0 {
+		err = fmt.Errorf("address %q: nobody listens on port 0", s.Addr)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: add a station: %w", l.Name(), err)
 	}

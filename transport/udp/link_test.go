@@ -206,6 +206,11 @@ func TestOpen_Faults(t *testing.T) {
 		"station of a family":    {"127.0.0.1:0", udp.Config{MAC: mac(1), Stations: []udp.Station{{Addr: "[::1]:9"}}}, "same family", nil},
 		"station twice":          {"127.0.0.1:0", udp.Config{MAC: mac(1), Stations: []udp.Station{{Addr: "127.0.0.1:9"}, {Addr: "127.0.0.1:9"}}}, "known already", nil},
 		"station nowhere":        {"127.0.0.1:0", udp.Config{MAC: mac(1), Stations: []udp.Station{{Addr: "127.0.0.1:"}}}, "such as 10.0.0.1:7401", nil},
+		"station of a group":     {"127.0.0.1:0", udp.Config{MAC: mac(1), Stations: []udp.Station{{Addr: "127.0.0.1:9", MAC: transport.Broadcast}}}, "a group's address", nil},
+		"station of port 0":      {"127.0.0.1:0", udp.Config{MAC: mac(1), Stations: []udp.Station{{Addr: "127.0.0.1:0"}}}, "nobody listens on port 0", nil},
+		"seed of port 0":         {"127.0.0.1:0", udp.Config{Seeds: []string{"127.0.0.1:0"}}, "nobody listens on port 0", nil},
+		"a group of a family":    {"127.0.0.1:0", udp.Config{MAC: mac(1), Group: netip.MustParseAddr("ff12::1"), Interface: "lo"}, "no IP multicast group", nil},
+		"no group":               {"127.0.0.1:0", udp.Config{MAC: mac(1), Group: netip.MustParseAddr("10.0.0.1"), Interface: "lo"}, "no IP multicast group", nil},
 		"seed nowhere":           {"127.0.0.1:0", udp.Config{Seeds: []string{"a b"}}, "SRV records such as", nil},
 		"seed of a family":       {"127.0.0.1:0", udp.Config{Seeds: []string{"[::1]:9"}}, "same family", nil},
 		"service without a name": {"127.0.0.1:0", udp.Config{Seeds: []string{"srv:"}}, "no name of SRV records", nil},
@@ -225,6 +230,17 @@ func TestOpen_Faults(t *testing.T) {
 	}
 	if _, err := udp.OpenInterface("no-such-interface", udp.Config{}); !errors.Is(err, transport.ErrNoInterface) {
 		t.Errorf("%v, want ErrNoInterface", err)
+	}
+}
+
+// A link that is closed takes no stations.
+func TestAddStation_AfterClose(t *testing.T) {
+	l := open(t, 1, "127.0.0.1:0")
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.AddStation(udp.Station{Addr: "127.0.0.1:9"}); !errors.Is(err, transport.ErrClosed) {
+		t.Errorf("%v, want ErrClosed", err)
 	}
 }
 

@@ -48,6 +48,9 @@ func parseSeed(text string) (seed, error) {
 		return seed{}, fmt.Errorf("seed %q: %w, or SRV records such as srv:_rawlane._udp.example.org", text, err)
 	}
 	at, _ := netip.ParseAddrPort(addr) // else it is a name
+	if at.IsValid() && at.Port() == 0 {
+		return seed{}, fmt.Errorf("seed %q: nobody listens on port 0", text)
+	}
 	return seed{text: addr, at: at}, nil
 }
 
