@@ -90,7 +90,10 @@ func (l *Link) introduced(f *transport.Frame) {
 			break
 		}
 		b = rest
-		if l.reaches(at) && mac != l.mac && !mac.IsMulticast() && l.stations.find(mac) == nil {
+		if !l.reaches(at) || mac == l.mac || mac.IsMulticast() {
+			continue
+		}
+		if s := l.stations.find(mac); s == nil || s.tentative {
 			all = append(all, l.heardOf(mac, l.inZone(at)))
 		}
 	}

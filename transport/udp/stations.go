@@ -108,9 +108,11 @@ func (s *stations) add(n *station) bool {
 	return true
 }
 
-// takes reports whether there is room for a station, and none with its address.
+// takes reports whether there is room for a station, and none known with its address. A tentative
+// one takes the place of another that is said to be elsewhere: the first word is a stranger's, too.
 func (t *stationTable) takes(n *station) bool {
-	return len(t.byMAC) < maxStations && t.byMAC[n.mac] == nil && (!n.tentative || t.otherByMAC[n.mac] == nil)
+	same := t.otherByMAC[n.mac]
+	return len(t.byMAC) < maxStations && t.byMAC[n.mac] == nil && (!n.tentative || same == nil || same.at != n.at)
 }
 
 // addAll adds stations of one kind, as add does, in one change: a stranger can name many at once.
@@ -181,13 +183,19 @@ func (s *stations) store(byMAC map[transport.MAC]*station) {
 	s.storeOther(t, slices.DeleteFunc(other, func(n *station) bool { return byMAC[n.mac] != nil }))
 }
 
-// storeOther replaces a table's tentative stations by the newest of those.
+// storeOther replaces a table's tentative stations by the newest of those, and of two with one
+// address by the newer one. It keeps the slice.
 func (s *stations) storeOther(t *stationTable, other []*station) {
-	next := *t
-	next.other = other[max(len(other)-maxTentative, 0):]
-	next.otherByMAC = make(map[transport.MAC]*station, len(next.other))
-	for _, n := range next.other {
-		next.otherByMAC[n.mac] = n
+	byMAC := make(map[transport.MAC]*station, len(other))
+	for _, n := range other {
+		byMAC[n.mac] = n
 	}
+	other = slices.DeleteFunc(other, func(n *station) bool { return byMAC[n.mac] != n })
+	excess := max(len(other)-maxTentative, 0)
+	for _, n := range other[:excess] {
+		delete(byMAC, n.mac)
+	}
+	next := *t
+	next.other, next.otherByMAC = other[excess:], byMAC
 	s.table.Store(&next)
 }

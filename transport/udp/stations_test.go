@@ -106,6 +106,35 @@ func TestAddStation_InPlaceOfATentativeOne(t *testing.T) {
 	}
 }
 
+// An introduction to a station that has not proved itself counts though another was believed before,
+// which may be a stranger's; to one that is known it does not.
+func TestIntroduction_OfATentativeOne(t *testing.T) {
+	l, err := Open("127.0.0.1:0", Config{MAC: numbered(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	l.Authenticates()
+	lie, truth := netip.MustParseAddrPort("127.0.0.1:9"), netip.MustParseAddrPort("127.0.0.1:10")
+	for n := range maxTentative { // as many as there may be
+		l.learn(numbered(100+n), lie)
+	}
+	for _, at := range []netip.AddrPort{truth, lie, truth} {
+		l.introduced(&transport.Frame{Payload: appendStation(nil, numbered(100), at)})
+		if s := l.stations.find(numbered(100)); s == nil || s.at != at || !s.tentative {
+			t.Errorf("%+v, want it at %v", s, at)
+		}
+		if table := l.stations.load(); len(table.other) != maxTentative || len(table.otherByMAC) != maxTentative {
+			t.Errorf("%d tentative stations, and %d", len(table.other), len(table.otherByMAC))
+		}
+	}
+	l.stations.move(&station{mac: numbered(100), at: truth})
+	l.introduced(&transport.Frame{Payload: appendStation(nil, numbered(100), lie)})
+	if s := l.stations.find(numbered(100)); s.at != truth || len(l.stations.load().other) != maxTentative-1 {
+		t.Errorf("%+v, want it at %v", s, truth)
+	}
+}
+
 // A station that proves itself is known, though strangers have driven it out meanwhile: with eight
 // datagrams of introductions right behind its own.
 func TestAuthentic_DrivenOut(t *testing.T) {
