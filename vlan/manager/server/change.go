@@ -230,9 +230,7 @@ func (s *Server) patchPairs(r *http.Request, q *pairsRequest) (any, error) {
 		if _, ignored, err = over.Add(rib.Operator, uint64(s.unchanged().Version)+1, changes); err != nil {
 			return err
 		}
-		undo := st.Undo
-		st.push(runningConfig{Plan: st.Plan, ID: st.ID, Pairs: over.Of(rib.Operator), Reason: q.Reason})
-		st.Undo = undo // the plan is still that of the group change
+		st.pushOver(over.Of(rib.Operator), q.Reason)
 		return nil
 	})
 	answer.Ignored = ignored
@@ -263,7 +261,7 @@ func (s *Server) postReset(r *http.Request, q *reason) (any, error) {
 		if st.Plan == nil {
 			return fmt.Errorf("%w: nothing to go back to", api.ErrNoPlan)
 		}
-		st.push(runningConfig{Plan: st.Plan, ID: st.ID, Reason: q.Reason})
+		st.pushOver(nil, q.Reason)
 		return nil
 	})
 }

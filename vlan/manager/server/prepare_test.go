@@ -69,6 +69,7 @@ func TestPrepareAndCommit(t *testing.T) {
 		{"abort of what is committed, and pairs set since", [][2]string{prepare("a"), commit("a"), pairs, abort("a")}, []string{"", "", "", ""}, 1},
 		{"rollback of what is committed, and pairs set since", [][2]string{prepare("a"), commit("a"), pairs, rollback("b"), commit("b")}, []string{"", "", "", "", ""}, 1},
 		{"abort of a committed rollback, and pairs set since", [][2]string{prepare("a"), commit("a"), rollback("b"), commit("b"), pairs, abort("b")}, []string{"", "", "", "", "", ""}, 2},
+		{"abort of a committed rollback, and a reset since", [][2]string{prepare("a"), commit("a"), rollback("b"), commit("b"), reset, abort("b")}, []string{"", "", "", "", "", ""}, 2},
 		{"abort twice", [][2]string{prepare("a"), commit("a"), abort("a"), abort("a")}, []string{"", "", "", ""}, 1},
 		{"abort of a committed rollback", [][2]string{prepare("a"), commit("a"), rollback("b"), commit("b"), abort("b")}, []string{"", "", "", "", ""}, 2},
 		{"rollback", [][2]string{prepare("a"), commit("a"), rollback("b"), commit("b")}, []string{"", "", "", ""}, 1},

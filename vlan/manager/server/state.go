@@ -96,6 +96,13 @@ func (s *state) push(config runningConfig) {
 	s.runningConfig, s.Undo = config, nil
 }
 
+// pushOver is push with other pairs over the plan in force, which is still that of its group change.
+func (s *state) pushOver(pairs []rib.Candidate, reason string) {
+	undo := s.Undo
+	s.push(runningConfig{Plan: s.Plan, ID: s.ID, Pairs: pairs, Reason: reason})
+	s.Undo = undo
+}
+
 // pop goes back to the latest past configuration for which skip does not hold.
 func (s *state) pop(skip func(*runningConfig) bool) error {
 	for k := len(s.Past) - 1; k >= 0; k-- {
