@@ -239,9 +239,15 @@ func (d *Driver) refresh(now monotime.Time) {
 	}
 	for mac, p := range d.peers {
 		_, preferred := d.cfg.Routes.VIDs(mac)
-		if node, still := seen[mac]; !still || node != p.node || preferred == 0 {
-			d.core.RemovePeer(mac)
-			delete(d.peers, mac)
+		node, still := seen[mac]
+		isWatched := slices.Contains(d.cfg.Failover.VIDs, preferred)
+		if still && node == p.node && isWatched {
+			continue
+		}
+		d.core.RemovePeer(mac)
+		delete(d.peers, mac)
+		if still && !isWatched && p.overridden != 0 {
+			_ = d.cfg.Routes.Restore(mac, "its VID is not watched") // a table that refuses it keeps the override
 		}
 	}
 	for mac, node := range seen {
