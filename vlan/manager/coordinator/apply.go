@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,14 +56,7 @@ const (
 //
 // Source: VFREC §4.3: while the ends disagree, frames flood.
 func Apply(ctx context.Context, managers []*manager.Client, p *plan.Plan, o ApplyOptions) (*Report, error) {
-	if o.Lease == 0 {
-		o.Lease = DefaultLease
-	}
-	g := &group{id: rand.Text(), plan: p, options: o, nodes: membersOf(managers)}
-	if err := g.run(ctx); err != nil {
-		return g.report(), fmt.Errorf("apply: %w", err)
-	}
-	return g.report(), nil
+	return newGroup(managers, p, o).apply(ctx)
 }
 
 // group is the nodes of one Apply.
@@ -71,6 +65,23 @@ type group struct {
 	plan    *plan.Plan
 	options ApplyOptions
 	nodes   []*member
+	// amend, if not nil, makes the plan of the tables that the nodes have by now, for a control.
+	amend func() (*plan.Plan, error)
+}
+
+func newGroup(managers []*manager.Client, p *plan.Plan, o ApplyOptions) *group {
+	if o.Lease == 0 {
+		o.Lease = DefaultLease
+	}
+	return &group{id: rand.Text(), plan: p, options: o, nodes: membersOf(managers)}
+}
+
+// apply is Apply.
+func (g *group) apply(ctx context.Context) (*Report, error) {
+	if err := g.run(ctx); err != nil {
+		return g.report(), fmt.Errorf("apply: %w", err)
+	}
+	return g.report(), nil
 }
 
 func (g *group) run(ctx context.Context) error {
@@ -82,6 +93,13 @@ func (g *group) run(ctx context.Context) error {
 	}
 	if err := g.ask(ctx); err != nil {
 		return err
+	}
+	if g.amend != nil {
+		p, err := g.amend()
+		if err != nil {
+			return err
+		}
+		g.plan = p
 	}
 	if err := g.match(); err != nil {
 		return err
@@ -138,7 +156,7 @@ func (g *group) wouldJoin(m *member) bool {
 func (g *group) wouldChange(m *member) (routes int) {
 	from, _ := g.plan.NodeOf(m.table.MAC)
 	for to, s := range g.plan.Nodes {
-		if to != from && m.vidTo(s.MAC) != g.plan.PairVID(from, to) {
+		if to != from && g.changesRoute(m, s.MAC, g.plan.PairVID(from, to)) {
 			routes++
 		}
 	}
@@ -185,11 +203,26 @@ func (g *group) changesTo(dst transport.MAC) bool {
 	to, _ := g.plan.NodeOf(dst)
 	for _, m := range g.nodes {
 		from, _ := g.plan.NodeOf(m.table.MAC)
-		if m.vidTo(dst) != g.plan.PairVID(from, to) {
+		if g.changesRoute(m, dst, g.plan.PairVID(from, to)) {
 			return true
 		}
 	}
 	return false
+}
+
+// changesRoute reports whether a node's route to dst changes with the plan, by which its VID is
+// planned. What programs and failovers have laid over the plan stays, if the plan has its VID.
+func (g *group) changesRoute(m *member, dst transport.MAC, planned transport.VID) bool {
+	present := m.vidTo(dst)
+	return present != planned && !(m.isLaidOver(dst) && slices.Contains(g.plan.VIDs, present))
+}
+
+// isLaidOver reports whether a program or a failover has chosen a node's route to dst.
+func (m *member) isLaidOver(dst transport.MAC) bool {
+	return slices.ContainsFunc(m.table.Pairs, func(p api.Pair) bool {
+		peer, own := p.Peer(m.table.MAC)
+		return own && peer == dst && !p.Covered && p.By != byOperator
+	})
 }
 
 // vidTo returns the VID with which a node sends to dst before the change; 0: untagged.

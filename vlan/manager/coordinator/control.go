@@ -42,8 +42,8 @@ type ControlOptions struct {
 //
 // While it runs, managers may be lost and come back: it leaves the pairs of nodes that it cannot
 // read alone. It takes over plans that others apply; while nodes have different plans it changes
-// nothing, and the logger receives which ones. What programs and operators set for single pairs
-// stays over the plan, and is taken as it is.
+// nothing, and the logger receives which ones. What programs set for single pairs stays over
+// the plan, and is taken as it is; what operators set becomes part of the next plan.
 //
 // Source: VFREC §3.2, the autonomous control that the paper leaves open.
 func Control(ctx context.Context, managers []*manager.Client, o ControlOptions) error {
@@ -188,11 +188,7 @@ func (c *loop) follow() error {
 // observe hands the counters to the controller. They include those of earlier plans' VIDs and
 // nodes, which it skips.
 func (c *loop) observe() error {
-	now := clock.Now()
-	number := make(map[transport.MAC]int, len(c.plan.Nodes))
-	for k, s := range c.plan.Nodes {
-		number[s.MAC] = k
-	}
+	now, number := clock.Now(), numbersOf(c.plan)
 	var errs []error
 	for _, n := range c.nodes {
 		if n.err != nil {
@@ -237,27 +233,57 @@ func (c *loop) trouble(err error) {
 	c.troubled = err != nil
 }
 
-// carryOut applies the plan in force with the decisions' changes.
+// carryOut applies the plan in force with the decisions' changes, and with the pairs that operators
+// have set over it: a plan takes their place.
 func (c *loop) carryOut(ctx context.Context, decisions []control.Decision) (*Report, error) {
-	changes := make(map[plan.Pair]transport.VID, len(decisions))
-	for _, d := range decisions {
-		changes[d.Change.Pair] = d.Change.To
-	}
-	next, err := c.plan.With(changes)
-	if err != nil {
-		return nil, err
-	}
 	var clients []*manager.Client
 	for _, n := range c.nodes {
 		if n.err == nil {
 			clients = append(clients, n.client)
 		}
 	}
-	report, err := Apply(ctx, clients, next, ApplyOptions{Reason: explain(decisions), Lease: c.options.Lease})
+	g := newGroup(clients, c.plan, ApplyOptions{Reason: explain(decisions), Lease: c.options.Lease})
+	g.amend = func() (*plan.Plan, error) { return c.amended(g.nodes, decisions) }
+	report, err := g.apply(ctx)
 	if err == nil {
-		c.plan = next
+		c.plan = g.plan
 	}
 	return report, err
+}
+
+// amended returns the plan in force with the operators' pairs that nodes have over it, and with the
+// decisions' changes. The error is api.ErrChanged if a node has another plan by now.
+func (c *loop) amended(nodes []*member, decisions []control.Decision) (*plan.Plan, error) {
+	number, id := numbersOf(c.plan), api.PlanID(c.plan)
+	changes := make(map[plan.Pair]transport.VID, len(decisions))
+	for _, m := range nodes {
+		if m.table.PlanID != id {
+			return nil, fmt.Errorf("manager %v: %w: another plan was applied since", m.client.Addr(), api.ErrChanged)
+		}
+		for _, p := range m.table.Pairs {
+			a, okA := number[p.A]
+			b, okB := number[p.B]
+			if p.By == byOperator && okA && okB {
+				changes[plan.PairOf(a, b)] = p.VID
+			}
+		}
+	}
+	for _, d := range decisions {
+		changes[d.Change.Pair] = d.Change.To
+	}
+	return c.plan.With(changes)
+}
+
+// byOperator is api.Pair.By of an operator's pairs.
+const byOperator = "operator"
+
+// numbersOf returns the numbers of a plan's nodes, by their addresses.
+func numbersOf(p *plan.Plan) map[transport.MAC]int {
+	number := make(map[transport.MAC]int, len(p.Nodes))
+	for k, s := range p.Nodes {
+		number[s.MAC] = k
+	}
+	return number
 }
 
 // explain is the decisions' entry in the managers' logs, as far as it fits.

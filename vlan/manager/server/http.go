@@ -146,8 +146,8 @@ func versionOf(answer any) (api.Version, bool) {
 }
 
 // guard counts requests, refuses those of web pages, and makes errors of the mux, such as for an
-// unknown path, JSON as the others. The body of a GET or HEAD is not read: a scraper's must not keep
-// those of operators waiting.
+// unknown path, JSON as the others. The body of a GET or a HEAD is not read: a scraper's must not
+// keep those of operators waiting.
 func (s *Server) guard(mux *http.ServeMux) http.Handler {
 	browsers := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

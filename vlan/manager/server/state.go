@@ -96,7 +96,7 @@ func (s *state) push(config runningConfig) {
 	s.runningConfig, s.Undo = config, nil
 }
 
-// pushOver is push with other pairs over the plan in force, which is still that of its group change.
+// pushOver is push with other pairs over the plan in force, which stays that of its group change.
 func (s *state) pushOver(pairs []rib.Candidate, reason string) {
 	undo := s.Undo
 	s.push(runningConfig{Plan: s.Plan, ID: s.ID, Pairs: pairs, Reason: reason})
