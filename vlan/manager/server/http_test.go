@@ -65,6 +65,7 @@ func TestMistakes(t *testing.T) {
 		{"an invalid plan of a network", "PUT", "/v1/table", put(`{"topology":"flat:2","vids":[1],"nodes":[{"vid":1},{"vid":1}]}`), 422, "bad_plan", "no station's address"},
 		{"prepare for a VID that its network does not have", "POST", "/v1/prepare", `{"id":"x","lease_ms":1000,"plan":{"topology":"vbft:2x1x1","vids":[1,2],` + twoNodes + `}}`, 422, "bad_plan", "vid 2: the topology does not have it"},
 
+		{"a lease beyond all durations", "POST", "/v1/prepare", `{"id":"x","lease_ms":18446744073710,"plan":` + goodPlan + `}`, 400, "bad_request", "lease_ms: 18446744073710 (want 1 to 60000)"},
 		{"a lease too long", "POST", "/v1/prepare", `{"id":"x","lease_ms":3600000,"plan":` + goodPlan + `}`, 400, "bad_request", "lease_ms: 3600000 (want 1 to 60000)"},
 		{"no id", "POST", "/v1/prepare", `{"lease_ms":1000,"plan":` + goodPlan + `}`, 400, "bad_request", `id: "" (want 1 to 64 bytes`},
 		{"prepare without plan", "POST", "/v1/prepare", `{"id":"x","lease_ms":1000}`, 400, "bad_request", "no plan"},

@@ -56,7 +56,7 @@ func checkPrepare(q *api.PrepareRequest) error {
 	case (q.Plan == nil) != q.Rollback:
 		return badRequest("no plan, or a plan and rollback " +
 			"(want {\"id\":ID,\"lease_ms\":N,\"plan\":{...}} or \"rollback\":true)")
-	case q.LeaseMS < 1 || time.Duration(q.LeaseMS)*time.Millisecond > maxLease:
+	case q.LeaseMS < 1 || int64(q.LeaseMS) > maxLease.Milliseconds():
 		return badRequest("lease_ms: %d (want 1 to %d)", q.LeaseMS, maxLease.Milliseconds())
 	}
 	if err := checkText("id", q.ID, maxID); err != nil {
