@@ -76,7 +76,7 @@ func (f *overrideFile) write(kept []keptOverride) error {
 	if err != nil {
 		return err
 	}
-	t, err := os.CreateTemp(filepath.Dir(f.path), "."+filepath.Base(f.path)+"*")
+	t, err := os.CreateTemp(filepath.Dir(f.path), stagedName(f.path)+"*")
 	if err != nil {
 		return err
 	}
@@ -92,8 +92,7 @@ func (f *overrideFile) write(kept []keptOverride) error {
 
 // read returns what is kept; nothing if there is no file.
 func (f *overrideFile) read() (kept []keptOverride, err error) {
-	leftovers, _ := filepath.Glob(filepath.Join(filepath.Dir(f.path), "."+filepath.Base(f.path)+"[0-9]*"))
-	for _, name := range leftovers {
+	for _, name := range leftovers(f.path) {
 		_ = os.Remove(name) // of a manager that was killed; nothing depends on it
 	}
 	b, err := os.ReadFile(f.path)

@@ -86,3 +86,22 @@ func TestOverridesSurviveARestart(t *testing.T) {
 	expect("a plan without the VID", s, 1, 1)
 	expect("and after a restart", start(true), 1, 1)
 }
+
+// The manager of state m1, at its start, leaves alone what the manager of state m10 beside it has
+// staged: only its own leftovers are removed.
+func TestStatesSideBySide(t *testing.T) {
+	dir := t.TempDir()
+	ten := testServer(t, filepath.Join(dir, "m10"))
+	defer ten.Close()
+	if status, answer := post(t, ten, "/v1/prepare", `{"id":"a","lease_ms":60000,"plan":`+otherPlan+`}`); status != 200 {
+		t.Fatal(answer)
+	}
+	for _, name := range []string{"m1", "m"} {
+		if err := testServer(t, filepath.Join(dir, name)).Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if status, answer := post(t, ten, "/v1/commit", `{"id":"a"}`); status != 200 {
+		t.Errorf("%d %s", status, answer)
+	}
+}

@@ -188,9 +188,7 @@ func (f *stateFile) load() (*state, error) {
 	if f.path == "" {
 		return nil, nil
 	}
-	folder, base := filepath.Split(f.path)
-	leftovers, _ := filepath.Glob(folder + "." + base + "[0-9]*") // those of stage
-	for _, name := range leftovers {
+	for _, name := range leftovers(f.path) { // of stage
 		if err := os.Remove(name); err != nil {
 			return nil, fmt.Errorf("state: %w", err)
 		}
@@ -211,6 +209,16 @@ func (f *stateFile) load() (*state, error) {
 			f.path, ErrCorrupt, err)
 	}
 	return s, nil
+}
+
+// stagedName begins the names of files that are written to be put in the place of path. No other
+// path in the folder has the same, as state1 and state10 would without what follows them.
+func stagedName(path string) string { return "." + filepath.Base(path) + ".new-" }
+
+// leftovers returns the files beside path that a manager which was killed has left.
+func leftovers(path string) []string {
+	names, _ := filepath.Glob(filepath.Join(filepath.Dir(path), stagedName(path)+"[0-9]*"))
+	return names
 }
 
 func parseState(b []byte) (*state, error) {
@@ -280,7 +288,7 @@ func (f *stateFile) stage(s *state) error {
 func (f *stateFile) write(b []byte) error {
 	half := len(b) / 2 // in two, so that a test can crash in the middle
 	err := f.step("create", func() error {
-		staged, err := f.disk.createTemp(filepath.Dir(f.path), "."+filepath.Base(f.path)+"*")
+		staged, err := f.disk.createTemp(filepath.Dir(f.path), stagedName(f.path)+"*")
 		if err != nil {
 			return err
 		}
