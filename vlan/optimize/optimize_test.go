@@ -236,6 +236,9 @@ func TestOptimizeNamesBadInput(t *testing.T) {
 		{"no switch", &topology.Topology{}, demand, nil, topology.ErrInvalid},
 		{"unknown node", top, traffic.Matrix{{From: 0, To: 16, Rate: 1}}, nil, traffic.ErrInvalid},
 		{"endless rate", top, traffic.Matrix{{From: 0, To: 5, Rate: topology.Rate(math.Inf(1))}}, nil, traffic.ErrInvalid},
+		{"rates without a sum", top, traffic.Matrix{{From: 0, To: 4, Rate: math.MaxFloat64}, {From: 1, To: 5, Rate: math.MaxFloat64}, {From: 2, To: 6, Rate: 1e9}}, nil, traffic.ErrInvalid},
+		{"a rate whose utilisation has no square", top, traffic.Matrix{{From: 0, To: 4, Rate: 1e200}}, nil, traffic.ErrInvalid},
+		{"a rate without a unit", top, traffic.Matrix{{From: 0, To: 4, Rate: math.SmallestNonzeroFloat64}}, nil, traffic.ErrInvalid},
 		{"plan of fewer nodes", top, demand, few, plan.ErrInvalid},
 		{"plan without a VID of the topology", top, demand, otherVIDs, plan.ErrInvalid},
 	} {

@@ -76,7 +76,9 @@ func newProblem(
 	if p.vids = p.topology.VIDs(); len(p.vids) == 0 {
 		return nil, fmt.Errorf("%w: none of its VIDs is in the topology", plan.ErrInvalid)
 	}
-	p.scale(demand)
+	if err := p.scale(demand); err != nil {
+		return nil, err
+	}
 	p.addPairs(demand)
 	if err := p.connect(paths, opt.Keep, maxPathTable); err != nil {
 		return nil, err
@@ -116,8 +118,9 @@ func usable(t *topology.Topology, p *plan.Plan) *topology.Topology {
 	return &u
 }
 
-// scale chooses the unit: a power of two, so that round rates stay exact.
-func (p *problem) scale(demand traffic.Matrix) {
+// scale chooses the unit: a power of two, so that round rates stay exact. The error is
+// traffic.ErrInvalid, if the squares of all utilisations have no sum, or are too small to tell.
+func (p *problem) scale(demand traffic.Matrix) error {
 	total := 0.0
 	for _, f := range demand {
 		total += float64(f.Rate)
@@ -125,9 +128,17 @@ func (p *problem) scale(demand traffic.Matrix) {
 	_, exponent := math.Frexp(total)
 	p.unit = math.Ldexp(1, exponent-50)
 	p.inverse = make([]float64, 2*len(p.topology.Links))
+	least, squares := math.Inf(1), 0.0 // if each hop carried all
 	for h := range p.inverse {
 		p.inverse[h] = p.unit / float64(p.topology.Links[h/2].Rate)
+		u := math.Ldexp(p.inverse[h], 50)
+		least, squares = min(least, u), squares+u*u
 	}
+	if total > 0 && (least == 0 || squares > math.MaxFloat64 || math.IsInf(total, 1)) {
+		return fmt.Errorf("%w: %g bits per second in all: too much or too little to compare with the cables' rates",
+			traffic.ErrInvalid, total)
+	}
+	return nil
 }
 
 // addPairs lists the pairs that talk across switches, ascending. In demand, flows from the lower
