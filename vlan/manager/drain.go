@@ -61,9 +61,27 @@ func (s *Session) change(
 	if drainer == nil || len(dsts) == 0 {
 		return run()
 	}
+	return s.drain(ctx, drainer, run, dsts)
+}
+
+// drain runs a change behind a drain of the session's own.
+func (s *Session) drain(ctx context.Context, d Drainer, change func() error, dsts []transport.MAC) error {
 	s.cover(dsts, 1)
 	defer s.cover(dsts, -1)
-	return drainer.Drain(ctx, run, dsts...)
+	return d.Drain(ctx, change, dsts...)
+}
+
+// settle installs, behind a drain, the routes of pairs that were as the program has asked already,
+// or became so, by another source's change that is not in the table yet.
+func (s *Session) settle(ctx context.Context, changes []api.Change) error {
+	s.mu.Lock()
+	drainer := s.drainer
+	s.mu.Unlock()
+	dsts := s.peersOf(changes, func(peer transport.MAC, _ transport.VID) bool { return s.fib.dirty[peer] })
+	if drainer == nil || len(dsts) == 0 {
+		return nil // without a drainer no route waits
+	}
+	return s.drain(ctx, drainer, func() error { return s.install(dsts) }, dsts)
 }
 
 func (s *Session) install(dsts []transport.MAC) error {

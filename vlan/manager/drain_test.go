@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -156,5 +157,50 @@ func TestDrainedPairInBothOrders(t *testing.T) {
 	}
 	if drained, seen := g.state(); len(drained) != 1 || len(drained[0]) != 1 || !slices.Equal(seen, []transport.VID{1, 3}) {
 		t.Errorf("drained %v, VIDs %v", drained, seen)
+	}
+}
+
+// entrance is a Drainer that tells of each drain, and holds the first one up.
+type entrance struct {
+	begun  chan struct{}
+	others atomic.Bool
+	open   chan struct{}
+}
+
+// Drain implements manager.Drainer.
+func (e *entrance) Drain(_ context.Context, change func() error, _ ...transport.MAC) error {
+	e.begun <- struct{}{}
+	if e.others.CompareAndSwap(false, true) {
+		<-e.open
+	}
+	return change()
+}
+
+// A program that asks for what another source has asked for just before sends by it when SetRoute
+// returns, though the drain of the other's change is still under way.
+func TestSetRouteWaitsForTheSameChangeOfAnother(t *testing.T) {
+	n := managertest.Start(t, 0, managertest.RoundRobin(t, 4, 3), t.TempDir())
+	s := n.Dial(t, manager.Dialer{DrainTimeout: time.Minute})
+	e := &entrance{begun: make(chan struct{}, 9), open: make(chan struct{})}
+	open := sync.OnceFunc(func() { close(e.open) })
+	defer open()
+	s.DrainWith(e)
+	change := api.Change{A: managertest.MAC(0), B: managertest.MAC(2), VID: 3}
+	if _, err := n.Client.SetPairs(t.Context(), []api.Change{change}, "", 0); err != nil {
+		t.Fatal(err)
+	}
+	<-e.begun // the operator's change waits in its drain
+	done := make(chan error, 1)
+	go func() { done <- s.SetRoute(t.Context(), change.A, change.B, change.VID) }()
+	select {
+	case err := <-done:
+		t.Errorf("%v: it has not waited", err)
+	case <-e.begun: // it has a drain of its own
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if vid := managertest.VID(s.Table(), 2); vid != 3 {
+		t.Errorf("SetRoute has returned, and frames go by VID %d, want 3", vid)
 	}
 }

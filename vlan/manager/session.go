@@ -154,6 +154,9 @@ func (s *Session) SetRoutes(ctx context.Context, changes ...api.Change) error {
 	}
 	err := s.change(ctx, s.affected(changes), http.MethodPatch, map[string]any{"pairs": changes},
 		func(v api.Version) { s.keep(changes, v) })
+	if err == nil {
+		err = s.settle(ctx, changes)
+	}
 	if err != nil {
 		return fmt.Errorf("session: set route: %w", err)
 	}
@@ -173,11 +176,21 @@ func (s *Session) Reset(ctx context.Context) error {
 }
 
 // affected returns the destinations whose routes the changes are going to change.
-func (s *Session) affected(changes []api.Change) (dsts []transport.MAC) {
+func (s *Session) affected(changes []api.Change) []transport.MAC {
+	return s.peersOf(changes, func(peer transport.MAC, vid transport.VID) bool {
+		return s.fib.routes[peer].Tag.VID != vid
+	})
+}
+
+// peersOf returns the other nodes of this node's pairs for which a condition holds, which is asked
+// with mu held.
+func (s *Session) peersOf(
+	changes []api.Change, holds func(peer transport.MAC, vid transport.VID) bool,
+) (dsts []transport.MAC) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range changes {
-		if peer, own := c.Peer(s.self); own && s.fib.routes[peer].Tag.VID != c.VID {
+		if peer, own := c.Peer(s.self); own && holds(peer, c.VID) {
 			dsts = append(dsts, peer)
 		}
 	}
