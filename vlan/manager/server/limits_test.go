@@ -324,6 +324,35 @@ func TestScrapesDoNotWakeProgramsEachTime(t *testing.T) {
 	})
 }
 
+// Scrapes within a second sum the programs' counters up once: strangers may scrape, and the sum of
+// many counters holds up all changes of routes.
+func TestScrapesSumUpOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := testServer(t, "")
+		defer s.Close()
+		frames := func() (n uint64) {
+			for _, c := range s.recentCounters(t.Context()).VIDs {
+				n += c.Frames
+			}
+			return n
+		}
+		expect := func(when string, want uint64) {
+			t.Helper()
+			if got := frames(); got != want {
+				t.Errorf("%s: %d frames, want %d", when, got, want)
+			}
+		}
+		expect("at first", 0)
+		s.sessions.past.add([]vlan.Sent{{VID: 1, Frames: 1}})
+		expect("within the second", 0)
+		time.Sleep(askInterval)
+		expect("a second later", 1)
+		s.sessions.past.add([]vlan.Sent{{VID: 1, Frames: 1}})
+		s.Counters(t.Context()) // who wants them now gets them, and so does the next scrape
+		expect("asked for", 2)
+	})
+}
+
 // A program that does not report holds an answer up for 0.2 s.
 func TestSilentProgramsHoldAnAnswerUpBriefly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -133,12 +133,16 @@ func (s *Server) Counters(ctx context.Context) api.Counters {
 	return s.ask(ctx)
 }
 
-// recentCounters is Counters, but does not ask programs that were asked just now.
+// recentCounters is Counters, or what the programs have told if they were asked just now: to sum up
+// the counters of many takes long, and scrapers may be strangers.
 func (s *Server) recentCounters(ctx context.Context) api.Counters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if time.Since(s.askedAt) < askInterval {
-		return s.counters(s.sessions.asked)
+		if s.told == nil { // they have been asked for the first time, and are answering
+			return s.counters(s.sessions.asked)
+		}
+		return *s.told
 	}
 	return s.ask(ctx)
 }
@@ -155,7 +159,9 @@ func (s *Server) ask(ctx context.Context) api.Counters {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
 	s.await(ctx, func() bool { return s.sessions.silent(number) == 0 })
-	return s.counters(number)
+	told := s.counters(number)
+	s.told = &told
+	return told
 }
 
 // counters are those of the latest reports; number is that of the report asked for. The caller

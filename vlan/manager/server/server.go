@@ -77,6 +77,7 @@ type Server struct {
 	hasPrepared bool                // prepared is not nil
 	diskError   error               // of the latest write of the state file; nil: it was written
 	askedAt     time.Time           // when the programs were asked for their counters last
+	told        *api.Counters       // the answer then; nil: there was none
 	closed      bool
 	moved       *sync.Cond // on mu: a session has reported something or has ended
 }
