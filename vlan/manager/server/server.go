@@ -200,9 +200,11 @@ func (s *Server) changed(routes []vlan.Route, all bool, asked *session, e api.En
 	for _, sess := range s.sessions.all {
 		for _, r := range routes {
 			sess.pending[r.Dst] = r
+			if e.Act == actOverride {
+				sess.urgent[r.Dst] = true
+			}
 		}
 		sess.next.Full = sess.next.Full || all
-		sess.next.Urgent = sess.next.Urgent || e.Act == actOverride
 		if sess == asked {
 			continue // its request tells it
 		}

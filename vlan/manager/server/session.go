@@ -43,6 +43,7 @@ type session struct {
 	told     api.Version                  // the version of the latest event; 0: there was none
 	next     api.SessionEvent             // the next event, as far as it is known yet
 	pending  map[transport.MAC]vlan.Route // its routes, unless they are all
+	urgent   map[transport.MAC]bool       // those that a failover has changed
 	due      api.Version                  // the version that the program is to confirm
 	applied  api.Version                  // the version that the program has confirmed
 	reported uint64                       // the latest report
@@ -206,14 +207,17 @@ func (s *Server) tell(sess *session, always bool) {
 	if sess.write == nil {
 		return
 	}
-	if e := s.drain(sess, always); e != nil && sess.write(e) != nil {
-		sess.end()
+	for _, e := range s.drain(sess, always) {
+		if sess.write(e) != nil {
+			sess.end()
+			return
+		}
 	}
 }
 
-// drain returns the event that tells the session all that it has not been told yet; nil if that is
-// nothing, unless always is set.
-func (s *Server) drain(sess *session, always bool) *api.SessionEvent {
+// drain returns the events that tell the session all that it has not been told yet: none if that is
+// nothing, unless always is set, and two if some routes are urgent and others are not.
+func (s *Server) drain(sess *session, always bool) []*api.SessionEvent {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := sess.next
@@ -231,9 +235,37 @@ func (s *Server) drain(sess *session, always bool) *api.SessionEvent {
 			e.Routes = append(e.Routes, api.RouteOf(r))
 		}
 	}
+	events := parted(&e, sess.urgent, sess.told)
 	sess.told, sess.next = s.version, api.SessionEvent{}
 	clear(sess.pending)
-	return &e
+	clear(sess.urgent)
+	return events
+}
+
+// parted has urgent routes be told in an event of their own, if an event has others, too: programs
+// do not drain them. It comes first, with the version that was told before, as the other one
+// completes the new version; but a session's first event is that of all routes.
+func parted(e *api.SessionEvent, urgent map[transport.MAC]bool, told api.Version) []*api.SessionEvent {
+	first := &api.SessionEvent{Version: told, Urgent: true}
+	var others []api.Route
+	for _, r := range e.Routes {
+		if urgent[r.Dst] {
+			first.Routes = append(first.Routes, r)
+		} else {
+			others = append(others, r)
+		}
+	}
+	if e.Urgent = len(first.Routes) > 0 && len(others) == 0; e.Urgent || len(first.Routes) == 0 {
+		return []*api.SessionEvent{e}
+	}
+	if told == 0 {
+		first.Version = e.Version
+		return []*api.SessionEvent{e, first}
+	}
+	if !e.Full {
+		e.Routes = others
+	}
+	return []*api.SessionEvent{first, e}
 }
 
 // ofSession makes a handler of f, which does something for the session of the request's path, with

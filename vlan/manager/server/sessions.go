@@ -55,7 +55,7 @@ func (a *sessions) add(id, program string) (*session, error) {
 	}
 	a.last++
 	sess := &session{id: id, number: a.last, program: program, reported: a.asked,
-		wake: make(chan struct{}, 1), pending: make(map[transport.MAC]vlan.Route)}
+		wake: make(chan struct{}, 1), pending: make(map[transport.MAC]vlan.Route), urgent: make(map[transport.MAC]bool)}
 	a.all[id] = sess
 	if i := slices.IndexFunc(a.ended, func(e endedSession) bool { return e.id == id }); i >= 0 {
 		sess.counts = a.ended[i].counts
