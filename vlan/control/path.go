@@ -71,8 +71,7 @@ type path struct {
 
 func (f *Failover) newPeer(mac transport.MAC, prefer transport.VID) *peer {
 	p := &peer{mac: mac, decides: f.self.Compare(mac) < 0, prefer: prefer}
-	// Higher than the numbers before, if a peer is removed and set again in one incarnation.
-	p.number = uint32(f.now.Since() / time.Millisecond)
+	p.number = f.tick()
 	p.timer.peer = p
 	for i, vid := range f.cfg.VIDs {
 		path := &path{peer: p, vid: vid, hold: f.cfg.WaitToRestore}
@@ -87,6 +86,11 @@ func (f *Failover) newPeer(mac transport.MAC, prefer transport.VID) *peer {
 	}
 	return p
 }
+
+// tick is the number of a probe now, or less than it. Numbers keep up with time: so they are higher
+// than those before, modulo 2^32, if a peer is removed and set again in one incarnation, even after
+// the 25 days in which the number of a peer that is probed ten times a second would fall behind.
+func (f *Failover) tick() uint32 { return uint32(f.now.Since() / time.Millisecond) }
 
 // pairHash is a small number that is the same at both ends of a pair.
 func pairHash(a, b transport.MAC) (h int) {
@@ -114,6 +118,9 @@ func (f *Failover) probe(path *path) {
 	}
 	p := path.peer
 	p.number++
+	if tick := f.tick(); int32(tick-p.number) > 0 {
+		p.number = tick
+	}
 	path.last = p.number
 	if !path.waiting {
 		if path.misses == 0 && path.state != PathDown {
