@@ -255,7 +255,7 @@ func (g *group) prepare(ctx context.Context, m *member) error {
 // is answered as such.
 func (g *group) commit(ctx context.Context, m *member) error {
 	m.state = NodeUnknown
-	return g.untilAnswered(ctx, func() (err error) {
+	return g.untilAnswered(ctx, isUnreachable, func() (err error) {
 		if m.answer, err = m.client.Commit(ctx, g.id); err == nil {
 			m.state = NodeChanged
 		}
@@ -263,13 +263,15 @@ func (g *group) commit(ctx context.Context, m *member) error {
 	})
 }
 
-// untilAnswered repeats a request until the manager answers it, ctx ends, or the lease is over:
-// after that a manager refuses commits.
-func (g *group) untilAnswered(ctx context.Context, request func() error) error {
+func isUnreachable(err error) bool { return errors.Is(err, api.ErrUnreachable) }
+
+// untilAnswered repeats a request until its error is not one to try again after, ctx ends, or the
+// lease is over: after that a manager refuses commits.
+func (g *group) untilAnswered(ctx context.Context, again func(error) bool, request func() error) error {
 	over := time.Now().Add(g.options.Lease)
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		err := request()
-		if !errors.Is(err, api.ErrUnreachable) || time.Now().After(over) {
+		if !again(err) || time.Now().After(over) {
 			return err
 		}
 		select {
@@ -309,7 +311,10 @@ func (g *group) abortOne(ctx context.Context, m *member) error {
 		_ = abort() // once: its lease ends by itself
 		return nil
 	}
-	return g.untilAnswered(ctx, abort)
+	isForNow := func(err error) bool { // another coordinator may have prepared a change just then
+		return isUnreachable(err) || errors.Is(err, api.ErrBusy)
+	}
+	return g.untilAnswered(ctx, isForNow, abort)
 }
 
 // apart returns an error that names the nodes which may have kept the plan: the others have gone
