@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -71,10 +70,6 @@ func Open(ctx context.Context, env func(string) string) (c *Client, err error) {
 	return c, nil
 }
 
-// inherited is what PMI_FD names. It is kept: if it is no socket, it is somebody else's, and not to
-// be closed when it is collected.
-var inherited *os.File
-
 // connect uses the socket that the process has inherited, or dials a port.
 func connect(ctx context.Context, env func(string) string) (net.Conn, error) {
 	if number := env("PMI_FD"); number != "" {
@@ -82,12 +77,11 @@ func connect(ctx context.Context, env func(string) string) (net.Conn, error) {
 		if err != nil || fd < 0 {
 			return nil, fmt.Errorf("PMI_FD is %q (want the number of a socket)", number)
 		}
-		inherited = os.NewFile(uintptr(fd), "PMI")
-		conn, err := net.FileConn(inherited)
+		conn, err := inherit(fd)
 		if err != nil {
 			return nil, fmt.Errorf("PMI_FD=%s: %w", number, err)
 		}
-		return conn, inherited.Close() // conn has a copy
+		return conn, nil
 	}
 	if addr := env("PMI_PORT"); addr != "" && env("PMI_ID") != "" {
 		return new(net.Dialer).DialContext(ctx, "tcp", addr)
