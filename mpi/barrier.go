@@ -104,12 +104,8 @@ func (c *Comm) named(err error) error {
 // barrierGroup makes the communicator's group at its first barrier.
 func (c *Comm) barrierGroup() (*barrier.Group, error) {
 	c.once.Do(func() {
-		nodes := make([]mcd.NodeID, len(c.members))
-		for k, rank := range c.members {
-			nodes[k] = c.w.all[rank].ID
-		}
 		group, err := c.w.barriers.Group(barrier.GroupConfig{
-			ID: c.context, Members: barrier.MaskOf(nodes...), PeerTimeout: c.w.cfg.PeerTimeout,
+			ID: c.context, Members: barrier.MaskOf(c.w.nodes(c.members)...), PeerTimeout: c.w.cfg.PeerTimeout,
 		})
 		c.w.mu.Lock()
 		defer c.w.mu.Unlock()

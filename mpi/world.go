@@ -211,11 +211,16 @@ func open(ep *mcd.Endpoint, cfg Config) (*World, error) {
 
 // crowds reports whether a host has more of some processes than cores.
 func (w *World) crowds(members []matching.Rank) bool {
+	return barrier.ShapeOf(w.nodes(members), w.places).Crowded()
+}
+
+// nodes returns where processes are.
+func (w *World) nodes(members []matching.Rank) []mcd.NodeID {
 	nodes := make([]mcd.NodeID, len(members))
 	for k, rank := range members {
 		nodes[k] = w.all[rank].ID
 	}
-	return barrier.ShapeOf(nodes, w.places).Crowded()
+	return nodes
 }
 
 // Comm returns the communicator of all processes: MPI_COMM_WORLD.

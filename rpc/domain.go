@@ -79,10 +79,10 @@ type Domain struct {
 
 // node is another node, or this one. Domain.mu guards it.
 type node struct {
-	activemsg.Node          // expected, as there are calls, or were before the last sweep
-	calls          int      // to it, and of it, that have no response yet
-	responses      [][]byte // that wait for room, in the order in which their handlers have ended
-	responding     bool     // a worker sends them, or will
+	activemsg.Node           // expected, as there are calls, or were before the last sweep
+	calls          int       // to it, and of it, that have no response yet
+	responses      responses // that wait for room
+	responding     bool      // a worker sends them, or will
 }
 
 // Open lets an endpoint's program call and be called. It opens Config.Port. Errors:
@@ -209,10 +209,11 @@ func (d *Domain) receive(from memfifo.Sender, rec []byte) {
 func (d *Domain) down(err *memfifo.PeerDownError) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.layer.Node(err.Node).Expected = false
+	p := d.layer.Node(err.Node)
+	p.Expected = false
+	p.responses = responses{} // nobody waits for them
 	d.failCalls(err.Node, err)
 	d.jobs.cancelNode(err.Node)
-	d.layer.Node(err.Node).responses = nil // nobody waits for them
 }
 
 // failCalls ends the calls to a node. The caller holds mu.

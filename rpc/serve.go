@@ -74,7 +74,7 @@ func (s *Server) Close() error {
 // serve takes a request, unless its node takes no responses. The caller holds mu.
 func (d *Domain) serve(from memfifo.Sender, r *wire.Record) {
 	s := d.servers[string(r.Service)]
-	waiting := len(d.layer.Node(from.Node()).responses)
+	waiting := d.layer.Node(from.Node()).responses.len()
 	switch {
 	case waiting >= d.cfg.Backlog+maxRefusals:
 		d.stats.Refused++
@@ -126,7 +126,7 @@ func (d *Domain) reply(from memfifo.Sender, b []byte) {
 
 // respondLater has a worker send a response. The caller holds mu.
 func (d *Domain) respondLater(p *node, b []byte) {
-	p.responses = append(p.responses, b)
+	p.responses.push(b)
 	if !p.responding {
 		p.responding = true
 		d.submit(&job{node: p})
@@ -146,7 +146,7 @@ func (d *Domain) run(j *job) {
 	if j.server != nil {
 		b := d.handleUnlocked(j)
 		d.done(j)
-		p.responses = append(p.responses, b)
+		p.responses.push(b)
 		if p.responding {
 			return
 		}
@@ -157,9 +157,8 @@ func (d *Domain) run(j *job) {
 
 // respond sends the responses that wait for a node. The caller holds mu, which is free meanwhile.
 func (d *Domain) respond(p *node) {
-	for len(p.responses) > 0 {
-		b := p.responses[0]
-		p.responses = slices.Delete(p.responses, 0, 1)
+	for p.responses.len() > 0 {
+		b := p.responses.pop()
 		d.mu.Unlock()
 		// If it fails, the caller's node is down: nobody waits.
 		_ = p.To.PushReconnect(context.Background(), b, nil)
@@ -167,6 +166,27 @@ func (d *Domain) respond(p *node) {
 		d.spare.putMemory(b)
 	}
 	p.responding = false
+}
+
+// responses are those that wait, in the order in which their handlers have ended. Each moves in
+// memory once, in the mean, however many wait.
+type responses struct {
+	all  [][]byte
+	sent int // of all, those at the front
+}
+
+func (r *responses) len() int { return len(r.all) - r.sent }
+
+func (r *responses) push(b []byte) { r.all = append(r.all, b) }
+
+// pop removes the first; there is one.
+func (r *responses) pop() []byte {
+	b := r.all[r.sent]
+	r.all[r.sent] = nil
+	if r.sent++; 2*r.sent >= len(r.all) {
+		r.all, r.sent = slices.Delete(r.all, 0, r.sent), 0
+	}
+	return b
 }
 
 // handleUnlocked is handle without mu. The caller holds that, and does so again also if the handler
