@@ -323,31 +323,39 @@ func TestANewPlanEndsOverrides(t *testing.T) {
 	})
 }
 
+// planBy is a plan of some VIDs in which all nodes have one.
+func (n *network) planBy(vid transport.VID, vids ...transport.VID) *plan.Plan {
+	p := &plan.Plan{VIDs: vids}
+	for k, ep := range n.eps {
+		p.Nodes = append(p.Nodes, plan.Node{Name: fmt.Sprint("n", k), MAC: ep.MAC(0), VID: vid})
+	}
+	return p
+}
+
+// manage gives each node a manager, with a failover.
+func (n *network) manage(t *testing.T, p *plan.Plan) (servers []*server.Server) {
+	t.Helper()
+	for _, ep := range n.eps {
+		s, err := server.New(server.Config{MAC: ep.MAC(0), Plan: p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		servers = append(servers, s)
+		d, err := failover.Start(ep, failover.Config{Failover: watched, Routes: failover.Manager(s, ep.MAC(0)), OnMove: n.moves.add})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = d.Close() })
+	}
+	return servers
+}
+
 // A node's manager tells all its programs.
 func TestFailoverByTheManager(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
-		plan := func(vid transport.VID) *plan.Plan {
-			p := &plan.Plan{VIDs: []transport.VID{1, 2}}
-			for k, ep := range n.eps {
-				p.Nodes = append(p.Nodes, plan.Node{Name: fmt.Sprint("n", k), MAC: ep.MAC(0), VID: vid})
-			}
-			return p
-		}
-		var servers []*server.Server
-		for _, ep := range n.eps {
-			s, err := server.New(server.Config{MAC: ep.MAC(0), Plan: plan(1)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
-			servers = append(servers, s)
-			d, err := failover.Start(ep, failover.Config{Failover: watched, Routes: failover.Manager(s, ep.MAC(0)), OnMove: n.moves.add})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer d.Close()
-		}
+		servers := n.manage(t, n.planBy(1, 1, 2))
 		vid := func(a, b int) transport.VID {
 			routes, _ := servers[a].Routes()
 			i := slices.IndexFunc(routes, func(r vlan.Route) bool { return r.Dst == n.eps[b].MAC(0) })
@@ -373,7 +381,7 @@ func TestFailoverByTheManager(t *testing.T) {
 			}
 		}
 		for _, s := range servers { // no override is left: another plan is followed
-			if _, err := s.SetPlan(plan(2), ""); err != nil {
+			if _, err := s.SetPlan(n.planBy(2, 1, 2), ""); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -1,16 +1,12 @@
 package failover_test
 
 import (
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
-	"github.com/rawlane/rawlane/vlan/manager/failover"
-	"github.com/rawlane/rawlane/vlan/manager/server"
-	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // A pair whose program has taken it to a VID that is not watched is left alone there, though the
@@ -49,27 +45,7 @@ func TestAPairThatLeavesTheWatchedVIDsIsLeftAlone(t *testing.T) {
 func TestAPlanOfUnwatchedVIDsEndsOverrides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
-		planBy := func(vid transport.VID) *plan.Plan {
-			p := &plan.Plan{VIDs: []transport.VID{1, 2, 3}}
-			for k, ep := range n.eps {
-				p.Nodes = append(p.Nodes, plan.Node{Name: fmt.Sprint("n", k), MAC: ep.MAC(0), VID: vid})
-			}
-			return p
-		}
-		var servers []*server.Server
-		for _, ep := range n.eps {
-			s, err := server.New(server.Config{MAC: ep.MAC(0), Plan: planBy(1)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
-			servers = append(servers, s)
-			d, err := failover.Start(ep, failover.Config{Failover: watched, Routes: failover.Manager(s, ep.MAC(0))})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer d.Close()
-		}
+		servers := n.manage(t, n.planBy(1, 1, 2, 3))
 		expect := func(when string, want transport.VID) {
 			t.Helper()
 			time.Sleep(settle)
@@ -81,7 +57,7 @@ func TestAPlanOfUnwatchedVIDsEndsOverrides(t *testing.T) {
 		n.cables[1][0].SetUp(false)
 		expect("VID 1 is dead", 2)
 		for _, s := range servers {
-			if _, err := s.SetPlan(planBy(3), "by a VID that is not watched"); err != nil {
+			if _, err := s.SetPlan(n.planBy(3, 1, 2, 3), "by a VID that is not watched"); err != nil {
 				t.Fatal(err)
 			}
 		}
