@@ -13,6 +13,9 @@ func bytesOf[T Element](v []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*sizeOf[T]())
 }
 
+// maxElement is the longest element, in bytes.
+const maxElement = 16
+
 func sizeOf[T Element]() int {
 	var v T
 	return int(unsafe.Sizeof(v))

@@ -74,6 +74,7 @@ type member struct {
 	posts     int      // that no Start has taken
 	completes int      // that no Wait has taken
 	freed     bool     // it has freed the window alone
+	updated   bool     // it was sent updates that no flush has confirmed
 }
 
 // NewWin makes a window of what each process gives, each as much as it likes, none, too. It is

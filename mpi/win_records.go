@@ -94,6 +94,11 @@ func (v *window) ask(ctx context.Context, m *member, r *wire.WindowRecord, into 
 // accumulate updates elements at a member, and puts what they were into old, if that is not nil. A
 // record has as many as fit a frame.
 func (v *window) accumulate(ctx context.Context, m *member, at int, data, old []byte, u Update) error {
+	if old == nil && len(data) > 0 {
+		v.w.mu.Lock()
+		m.updated = true
+		v.w.mu.Unlock()
+	}
 	most := (v.w.frame - wire.WindowUpdateLen) / v.element * v.element
 	r := wire.WindowRecord{Kind: wire.Accumulate, Context: v.comm.context, Update: uint8(u), At: uint64(at)}
 	for len(data) > 0 {

@@ -241,10 +241,50 @@ func (v *window) flush(ctx context.Context, members ...*member) error {
 		nodes[k] = m.p.ID
 	}
 	w := v.w
-	errs := v.flushed(nil, members, w.layer.Domain.Flush(ctx, nodes...))
+	errs := v.confirm(ctx, members)
+	errs = v.flushed(errs, members, w.layer.Domain.Flush(ctx, nodes...))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return errors.Join(append(errs, v.gone(members))...) // another flush may have told
+}
+
+// confirm has the members that were sent updates answer behind them: one that has freed the window
+// alone drops updates, and says so in the same order. (A put it refuses, which memfifo tells.) What
+// gone names is no error here.
+func (v *window) confirm(ctx context.Context, members []*member) (errs []error) {
+	w := v.w
+	var asked []*call
+	w.mu.Lock()
+	for _, m := range members {
+		if m.updated {
+			m.updated = false
+			asked = append(asked, v.newCall(m, v.element))
+		}
+	}
+	w.mu.Unlock()
+	var nothing [maxElement]byte
+	for _, c := range asked {
+		v.expect(c.m)
+		c.record = wire.AppendWindow(c.record[:0], &wire.WindowRecord{
+			Kind: wire.Fetch, Context: v.comm.context, ID: c.id, Update: uint8(Keep), Data: nothing[:v.element],
+		})
+		if err := v.outcome(c.m, c.m.to.Push(ctx, c.record)); err != nil {
+			w.mu.Lock()
+			c.complete(err)
+			w.mu.Unlock()
+		}
+	}
+	for _, c := range asked {
+		m := c.m
+		err := v.endCall(ctx, c, nil)
+		w.mu.Lock()
+		if err != nil && m.p.err == nil && !m.freed {
+			m.updated = true
+			errs = append(errs, fmt.Errorf("rank %d: %w", m.rank, err))
+		}
+		w.mu.Unlock()
+	}
+	return errs
 }
 
 // gone names the members that are down, or have freed the window alone and drop what comes. The
