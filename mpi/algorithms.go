@@ -11,21 +11,23 @@ import (
 type Algorithm struct {
 	Operation string // such as allreduce
 	Processes int    // of the communicator
-	From      int    // bytes that a process has
+	From      int    // bytes that a process has; of an alltoall, that it has for each one
 	Crowded   bool   // only where a host has more of the processes than cores
 	Name      string
 	Source    string
 }
 
 // Fits reports whether an operation with so many bytes of each process may have the algorithm.
-func (a *Algorithm) Fits(operation string, processes, bytes int, crowded bool) bool {
-	all := bytes
-	if operation == "allgather" {
-		all *= processes
+func (a Algorithm) Fits(operation string, processes, bytes int, crowded bool) bool {
+	frame := bytes
+	if operation == "allgather" && a.Name == byMulticast {
+		frame *= processes
 	}
 	return a.Operation == operation && processes >= a.Processes && bytes >= a.From &&
-		(crowded || !a.Crowded) && (a.Name != byMulticast || all <= maxMulticast)
+		(crowded || !a.Crowded) && (!a.multicasts() || frame <= maxMulticast)
 }
+
+func (a Algorithm) multicasts() bool { return a.Name == byMulticast || a.Name == byEach }
 
 // Sources.
 const (
@@ -41,20 +43,31 @@ const (
 	ring         = "ring"
 	binomial     = "binomial tree"
 	byMulticast  = "multicast"
+	byEach       = "multicast by each"
+	scattered    = "scattered"
+	forwarding   = "store and forward"
 )
 
 // algorithms are in the order in which they are looked for: the last one that is for an operation
-// counts. From its length on one is the quicker on kernel links: "go run ./bench/algorithms". In a
-// crowd that is the one of fewer messages, as each waits for somebody's turn.
+// counts. From its length on one is the quicker on kernel links: "go run ./bench/algorithms". Among
+// few it is the one of fewest steps; in a crowd that of fewest messages, as each waits for
+// somebody's turn.
 var algorithms = []Algorithm{
 	{"allreduce", 0, 0, false, doubling, thakur + ", §4.5"},
-	{"allreduce", 4, 0, true, byMulticast, hoefler},
+	{"allreduce", 2, 0, false, byEach, hoefler},
+	{"allreduce", 9, 0, false, doubling, thakur + ", §4.5"},
+	{"allreduce", 8, 0, true, byMulticast, hoefler},
 	{"allreduce", 0, 32 << 10, false, rabenseifner, thakur + ", §4.5"},
 	{"allgather", 0, 0, false, bruck, thakur + ", §4.1"},
-	{"allgather", 4, 0, true, byMulticast, hoefler},
+	{"allgather", 2, 0, false, byEach, hoefler},
+	{"allgather", 9, 0, false, bruck, thakur + ", §4.1"},
+	{"allgather", 8, 0, true, byMulticast, hoefler},
 	{"allgather", 0, 4 << 10, false, ring, thakur + ", §4.1"},
 	{"bcast", 0, 0, false, binomial, thakur + ", §4.2"},
-	{"bcast", 4, 0, false, byMulticast, hoefler},
+	{"bcast", 2, 0, false, byMulticast, hoefler},
+	{"alltoall", 0, 0, false, scattered, thakur + ", §4.3"},
+	{"alltoall", 8, 0, false, forwarding, thakur + ", §4.3"},
+	{"alltoall", 0, 256, false, scattered, thakur + ", §4.3"},
 }
 
 // Algorithms returns the table by which collective operations choose, where there is a choice.

@@ -36,8 +36,10 @@ func TestAlgorithms(t *testing.T) {
 		"allreduce, halving and doubling": func(n, rank int) int {
 			return folded(n, rank, 2*(bits.Len(uint(n))-1))
 		},
-		"allgather, dissemination": func(n, _ int) int { return bits.Len(uint(n - 1)) },
-		"allgather, ring":          func(n, _ int) int { return n - 1 },
+		"allgather, dissemination":    func(n, _ int) int { return bits.Len(uint(n - 1)) },
+		"allgather, ring":             func(n, _ int) int { return n - 1 },
+		"alltoall, scattered":         func(n, _ int) int { return n - 1 },
+		"alltoall, store and forward": func(n, _ int) int { return bits.Len(uint(n - 1)) },
 		"bcast, binomial tree": func(n, rank int) int {
 			children := 0
 			for bit := 1; rank+bit < n && rank&bit == 0 && bit < n; bit *= 2 {
@@ -45,9 +47,11 @@ func TestAlgorithms(t *testing.T) {
 			}
 			return children
 		},
-		"bcast, multicast":     func(n, _ int) int { return 0 },
-		"allreduce, multicast": func(_, rank int) int { return min(rank, 1) },
-		"allgather, multicast": func(_, rank int) int { return min(rank, 1) },
+		"bcast, multicast":             func(n, _ int) int { return 0 },
+		"allreduce, multicast":         func(_, rank int) int { return min(rank, 1) },
+		"allreduce, multicast by each": func(n, _ int) int { return 0 },
+		"allgather, multicast by each": func(n, _ int) int { return 0 },
+		"allgather, multicast":         func(_, rank int) int { return min(rank, 1) },
 	}
 	others := map[string]string{ // for what does not fit a frame
 		"bcast": "binomial tree", "allreduce": "recursive doubling", "allgather": "dissemination",
@@ -67,6 +71,14 @@ func TestAlgorithms(t *testing.T) {
 					case "allgather":
 						got, want = make([]int, n*count), sequence(0, n*count)
 						must(t, mpi.Allgather(t.Context(), c, sequence(c.Rank()*count, count), got))
+					case "alltoall":
+						mine := make([]int, 0, n*count)
+						got = make([]int, n*count)
+						for k := range n {
+							mine = append(mine, sequence(100*c.Rank()+k, count)...)
+							want = append(want, sequence(100*k+c.Rank(), count)...)
+						}
+						must(t, mpi.Alltoall(t.Context(), c, mine, got))
 					case "bcast":
 						got, want = make([]int, count), sequence(7, count)
 						if c.Rank() == 0 {
@@ -77,8 +89,11 @@ func TestAlgorithms(t *testing.T) {
 					if !slices.Equal(got, want) {
 						t.Errorf("%s of %d at %d of %d: wrong", name, count, c.Rank(), n)
 					}
-					by := name
-					if a.Name == "multicast" && 8*len(got) > 1024 {
+					by, frame := name, 8*len(got)
+					if a.Name == "multicast by each" && a.Operation == "allgather" {
+						frame = 8 * count
+					}
+					if strings.HasPrefix(a.Name, "multicast") && frame > 1024 {
 						by = a.Operation + ", " + others[a.Operation]
 					}
 					if got, want := int(c.World().Counters().Sent-before), sent[by](n, c.Rank()); got != want {
@@ -106,12 +121,27 @@ func TestAlgorithms_ByLength(t *testing.T) {
 	})
 }
 
-// A Bcast is a multicast if it is short, and there are many.
+// Of short data an Alltoall among many has few messages.
+func TestAlgorithms_Alltoall(t *testing.T) {
+	for _, b := range []struct {
+		n, count int
+		want     uint64
+	}{{7, 1, 6}, {8, 1, 3}, {8, 31, 3}, {8, 32, 7}} {
+		bubble(t, b.n, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+			must(t, mpi.Alltoall(t.Context(), c, make([]int, b.n*b.count), make([]int, b.n*b.count)))
+			if got := c.World().Counters().Sent; got != b.want {
+				t.Errorf("%d elements for each of %d: %d messages, want %d", b.count, b.n, got, b.want)
+			}
+		})
+	}
+}
+
+// A Bcast is a multicast if it is short.
 func TestAlgorithms_ByShape(t *testing.T) {
 	for _, b := range []struct {
 		n, bytes  int
 		multicast bool
-	}{{3, 8, false}, {4, 8, true}, {4, 1024, true}, {4, 1025, false}} {
+	}{{2, 8, true}, {2, 1024, true}, {2, 1025, false}, {5, 8, true}} {
 		bubble(t, b.n, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
 			must(t, mpi.Bcast(t.Context(), c, make([]byte, b.bytes), 0))
 			if got := c.World().Counters().Sent == 0; c.Rank() == 0 && got != b.multicast {

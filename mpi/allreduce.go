@@ -3,14 +3,17 @@ package mpi
 import "context"
 
 // Allreduce combines the data of all processes into result, everywhere: MPI_Allreduce. data and
-// result may be the same. Where Algorithms says so it ends with a multicast of rank 0, and has the
-// errors of a Bcast.
+// result may be the same. Where Algorithms says so it goes by multicasts, and has the errors of a
+// Bcast.
 func Allreduce[T Element](ctx context.Context, c *Comm, data, result []T, op Op[T]) error {
 	return c.do(ctx, "allreduce", func(o collective) error {
-		if o.algorithm("allreduce", len(bytesOf(data))) != byMulticast {
-			return allreduce(o, data, result, op)
+		switch o.algorithm("allreduce", len(bytesOf(data))) {
+		case byMulticast:
+			return o.multicast(bytesOf(result), 0, func() error { return combine(o, data, result, op) })
+		case byEach:
+			return combineHere(o, data, result, op)
 		}
-		return o.multicast(bytesOf(result), 0, func() error { return combine(o, data, result, op) })
+		return allreduce(o, data, result, op)
 	})
 }
 
@@ -28,16 +31,32 @@ func combine[T Element](o collective, data, result []T, op Op[T]) error {
 	if o.rank != 0 {
 		return o.send(0, bytesOf(data))
 	}
-	all := make([]T, len(data)*o.Size())
-	of := parts(all, len(data))
+	of := parts(make([]T, len(data)*o.Size()), len(data))
 	if err := gather(o, data, of, 0); err != nil {
 		return err
 	}
-	copy(result, data)
-	for rank := 1; rank < o.Size(); rank++ {
+	fold(o.Size(), of, result, op)
+	return nil
+}
+
+// combineHere has each process combine what all have told it.
+func combineHere[T Element](o collective, data, result []T, op Op[T]) error {
+	of := parts(make([]T, len(data)*o.Size()), len(data))
+	copy(of(o.rank), data)
+	err := o.share(bytesOf(data), func(rank int) []byte { return bytesOf(of(rank)) },
+		checkCount("result", len(result), len(data)))
+	if err == nil {
+		fold(o.Size(), of, result, op)
+	}
+	return err
+}
+
+// fold combines the parts of all, by rank, into result.
+func fold[T Element](size int, of func(rank int) []T, result []T, op Op[T]) {
+	copy(result, of(0))
+	for rank := 1; rank < size; rank++ {
 		op(result, of(rank))
 	}
-	return nil
 }
 
 // reduction is what a process combines in an Allreduce. A power of two of processes takes part: the

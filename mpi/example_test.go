@@ -96,13 +96,20 @@ func ExampleAlgorithms() {
 	}
 	// Output:
 	// allreduce from 0 processes,     0 bytes on: recursive doubling
-	// allreduce from 4 processes,     0 bytes on, in a crowd: multicast
+	// allreduce from 2 processes,     0 bytes on: multicast by each
+	// allreduce from 9 processes,     0 bytes on: recursive doubling
+	// allreduce from 8 processes,     0 bytes on, in a crowd: multicast
 	// allreduce from 0 processes, 32768 bytes on: halving and doubling
 	// allgather from 0 processes,     0 bytes on: dissemination
-	// allgather from 4 processes,     0 bytes on, in a crowd: multicast
+	// allgather from 2 processes,     0 bytes on: multicast by each
+	// allgather from 9 processes,     0 bytes on: dissemination
+	// allgather from 8 processes,     0 bytes on, in a crowd: multicast
 	// allgather from 0 processes,  4096 bytes on: ring
 	// bcast     from 0 processes,     0 bytes on: binomial tree
-	// bcast     from 4 processes,     0 bytes on: multicast
+	// bcast     from 2 processes,     0 bytes on: multicast
+	// alltoall  from 0 processes,     0 bytes on: scattered
+	// alltoall  from 8 processes,     0 bytes on: store and forward
+	// alltoall  from 0 processes,   256 bytes on: scattered
 }
 
 // What 32 processes have together fits a frame if it is 8 bytes of each, and not if it is 64.

@@ -174,13 +174,16 @@ func scatter[T Element](o collective, of func(rank int) []T, part []T, root int)
 }
 
 // Allgather puts what each process has into all, by rank, everywhere: MPI_Allgather. Where
-// Algorithms says so it ends with a multicast of rank 0, and has the errors of a Bcast.
+// Algorithms says so it goes by multicasts, and has the errors of a Bcast.
 func Allgather[T Element](ctx context.Context, c *Comm, data, all []T) error {
 	return c.do(ctx, "allgather", func(o collective) error {
-		if o.algorithm("allgather", len(bytesOf(data))) != byMulticast {
-			return allgatherEqual(o, data, all)
+		switch o.algorithm("allgather", len(bytesOf(data))) {
+		case byMulticast:
+			return o.multicast(bytesOf(all), 0, func() error { return gatherEqual(o, data, all, 0) })
+		case byEach:
+			return gatherHere(o, data, all)
 		}
-		return o.multicast(bytesOf(all), 0, func() error { return gatherEqual(o, data, all, 0) })
+		return allgatherEqual(o, data, all)
 	})
 }
 
@@ -197,6 +200,16 @@ func allgatherEqual[T Element](o collective, data, all []T) error {
 		return allgather(o, data, parts(all, len(data)))
 	}
 	return disseminate(o, bytesOf(data), bytesOf(all))
+}
+
+// gatherHere has each process tell all what it has.
+func gatherHere[T Element](o collective, data, all []T) error {
+	err := checkCount("all", len(all), len(data)*o.Size())
+	of := parts(all, len(data))
+	if err == nil {
+		copy(of(o.rank), data)
+	}
+	return o.share(bytesOf(data), func(rank int) []byte { return bytesOf(of(rank)) }, err)
 }
 
 // disseminate is Bruck's: in step k each process gives what it has to the one 2^k ranks before it.
@@ -271,7 +284,39 @@ func alltoallEqual[T Element](o collective, data, result []T) error {
 	if err := checkCount("result", len(result), len(data)); err != nil {
 		return err
 	}
+	if o.algorithm("alltoall", len(bytesOf(data))/o.Size()) == forwarding {
+		return forward(o, bytesOf(data), bytesOf(result))
+	}
 	return alltoall(o, parts(data, n), parts(result, n))
+}
+
+// forward is Bruck's index algorithm: a part for the process d ranks on goes by the powers of two
+// of d, together with all others that have this one.
+func forward(o collective, data, result []byte) error {
+	size, part := o.Size(), len(data)/o.Size()
+	mine, packed := make([]byte, len(data)), make([]byte, size/2*2*part)
+	out, in := packed[:len(packed)/2], packed[len(packed)/2:]
+	at := func(b []byte, k int) []byte { return b[k*part:][:part] }
+	for d := range size {
+		copy(at(mine, d), at(data, (o.rank+d)%size))
+	}
+	for step := 1; step < size; step *= 2 {
+		n := 0
+		for d := step; d < size; d = (d + 1) | step {
+			n += copy(out[n:], at(mine, d))
+		}
+		if err := o.exchange((o.rank+step)%size, out[:n], (o.rank+size-step)%size, in[:n]); err != nil {
+			return err
+		}
+		n = 0
+		for d := step; d < size; d = (d + 1) | step {
+			n += copy(at(mine, d), in[n:])
+		}
+	}
+	for d := range size {
+		copy(at(result, (o.rank+size-d)%size), at(mine, d))
+	}
+	return nil
 }
 
 // Alltoallv is Alltoall of unequal parts: rank k gets data[k], and what it has for this one goes to

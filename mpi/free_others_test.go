@@ -59,7 +59,7 @@ func TestComm_FreeDropsMessages(t *testing.T) {
 				return err
 			}
 			if d.Rank() == 0 {
-				err = errors.Join(Send(ctx, d, []byte{1}, 1, 0), Bcast(ctx, d, []byte{1}, 0))
+				err = errors.Join(Send(ctx, d, []byte{1}, 1, 0), Gather(ctx, d, []byte{1}, nil, 1))
 			}
 			time.Sleep(time.Second)
 			for _, when := range []string{"before", "after"} {

@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -79,24 +80,57 @@ func (o collective) multicast(buf []byte, root int, first func() error) error {
 		return first()
 	}
 	m := o.joinMulticasts()
+	o.w.mu.Lock()
 	if root == o.rank {
-		return o.lead(m, buf, first)
+		number := m.root.begin()
+		o.w.mu.Unlock()
+		return o.lead(m, number, buf, first())
 	}
-	return o.listen(m, buf, root, first)
+	number, err := m.source(root, o.members[root]).begin()
+	o.w.mu.Unlock()
+	if err == nil {
+		err = o.listen(m, root, number, buf, first())
+	}
+	return err
 }
 
-// listen waits for the next multicast of a root, and says at times which have come.
-func (o collective) listen(m *multicasts, buf []byte, root int, first func() error) error {
-	w := o.w
-	w.mu.Lock()
-	s := m.source(root, o.members[root])
-	number, err := s.begin()
-	w.mu.Unlock()
-	if err != nil {
+// share multicasts what each process has to all, which put that of rank k into all's k-th part.
+// These have their numbers before: if it has failed here, as err says, it does not everywhere.
+func (o collective) share(data []byte, all func(rank int) []byte, err error) error {
+	if o.Size() == 1 {
 		return err
 	}
-	err = first()
+	m := o.joinMulticasts()
+	numbers := make([]uint32, o.Size())
+	o.w.mu.Lock()
+	for k := range numbers {
+		var order error
+		if k == o.rank {
+			numbers[k] = m.root.begin()
+		} else if numbers[k], order = m.source(k, o.members[k]).begin(); order != nil {
+			err = order
+		}
+	}
+	o.w.mu.Unlock()
+	failed := o.lead(m, numbers[o.rank], data, err)
+	for k, number := range numbers {
+		switch {
+		case k == o.rank || number == 0:
+		case err != nil:
+			_ = o.listen(m, k, number, nil, err) // the same
+		default:
+			failed = errors.Join(failed, o.listen(m, k, number, all(k), nil))
+		}
+	}
+	return failed
+}
+
+// listen waits for a multicast of a root, unless err says that its Bcast has failed already. At
+// times it says which have come.
+func (o collective) listen(m *multicasts, root int, number uint32, buf []byte, err error) error {
+	w := o.w
 	w.mu.Lock()
+	s := m.sources[root]
 	r := w.spare.request()
 	o.begin(r, buf)
 	switch v := s.slot(number); {
@@ -166,7 +200,7 @@ func (c *Comm) state() error {
 
 // openMulticasts opens the port of multicasts, if they may be needed.
 func (w *World) openMulticasts() (err error) {
-	if !slices.ContainsFunc(w.cfg.Algorithms, func(a Algorithm) bool { return a.Name == byMulticast }) {
+	if !slices.ContainsFunc(w.cfg.Algorithms, Algorithm.multicasts) {
 		return nil
 	}
 	w.asking = time.AfterFunc(askAfter, w.ask)

@@ -25,9 +25,15 @@ func sum(t *testing.T, d time.Duration, c *mpi.Comm) (int, error) {
 // What comes before a multicast has failed at one process alone: the multicasts behind it are
 // those that they were.
 func TestMulticast_FirstFailsAtOne(t *testing.T) {
+	for name, cfg := range map[string]mpi.Config{"by rank 0": allByMulticast, "by each": byEach} {
+		t.Run(name, func(t *testing.T) { testFirstFails(t, cfg, name == "by each") })
+	}
+}
+
+func testFirstFails(t *testing.T, cfg mpi.Config, each bool) {
 	for alone := range 3 {
 		synctest.Test(t, func(t *testing.T) {
-			worlds, _ := openLossy(t, 3, allByMulticast, func() bool { return false })
+			worlds, _ := openLossy(t, 3, cfg, func() bool { return false })
 			inAll(worlds, func(c *mpi.Comm) {
 				checkWithin(t, c, 1, 0)
 				result := make([]int, 1)
@@ -40,8 +46,8 @@ func TestMulticast_FirstFailsAtOne(t *testing.T) {
 				if c.Rank() == alone && (err == nil || ctx.Err() != nil) {
 					t.Errorf("rank %d, whose result is too short: %v", c.Rank(), err)
 				}
-				if alone == 0 && c.Rank() != 0 && !errors.Is(err, mpi.ErrWithdrawn) {
-					t.Errorf("rank %d, while rank 0 has failed: %v", c.Rank(), err)
+				if (alone == 0 || each) && c.Rank() != alone && !errors.Is(err, mpi.ErrWithdrawn) {
+					t.Errorf("rank %d, while rank %d has failed: %v", c.Rank(), alone, err)
 				}
 				for k := range 40 {
 					checkWithin(t, c, k, 0)
@@ -55,8 +61,16 @@ func TestMulticast_FirstFailsAtOne(t *testing.T) {
 	}
 }
 
-// In a crowd short operations go by multicast. Others do so nowhere: not where each process has a
-// core, nor where it is not known where they run.
+// inACrowd has operations go by multicast in a crowd alone.
+var inACrowd = mpi.Config{Algorithms: []mpi.Algorithm{
+	{Operation: "allreduce", Name: "recursive doubling"},
+	{Operation: "allreduce", Processes: 4, Crowded: true, Name: "multicast"},
+	{Operation: "allgather", Name: "dissemination"},
+	{Operation: "allgather", Processes: 4, Crowded: true, Name: "multicast"},
+}}
+
+// A row for a crowd counts in a crowd, and nowhere else: not where each process has a core, nor
+// where it is not known where they run.
 func TestAlgorithms_InACrowd(t *testing.T) {
 	const four = 0b1111 // cores
 	place := func(host, cores uint64, usable uint16) mcd.Place {
@@ -84,7 +98,7 @@ func TestAlgorithms_InACrowd(t *testing.T) {
 					}
 					must(t, ep.SetNodes(nodes))
 				}
-				worlds := openAll(t, eps, mpi.Config{})
+				worlds := openAll(t, eps, inACrowd)
 				inAll(worlds, func(c *mpi.Comm) {
 					pair, err := c.Split(t.Context(), c.Rank()/2, 0)
 					must(t, err)

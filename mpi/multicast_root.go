@@ -37,15 +37,17 @@ type listener struct {
 	heard uint32 // what is behind this number goes as frames
 }
 
-// lead is the root's part of a multicast. The error names the processes that are down.
-func (o collective) lead(m *multicasts, buf []byte, first func() error) error {
+// begin numbers a Bcast that is called.
+func (t *root) begin() uint32 {
+	t.begun++
+	t.waiting = append(t.waiting, t.begun)
+	return t.begun
+}
+
+// lead is the root's part of a multicast, unless err says that it has failed already. Its error
+// names the processes that are down.
+func (o collective) lead(m *multicasts, number uint32, buf []byte, err error) error {
 	w := o.w
-	w.mu.Lock()
-	m.root.begun++
-	number := m.root.begun
-	m.root.waiting = append(m.root.waiting, number)
-	w.mu.Unlock()
-	err := first()
 	w.mu.Lock()
 	if err == nil {
 		err = o.awaitRoom(m, number)

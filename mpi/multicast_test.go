@@ -31,6 +31,13 @@ var allByMulticast = mpi.Config{Algorithms: []mpi.Algorithm{
 	{Operation: "allgather", Name: "multicast"},
 }}
 
+// byEach has what all get be multicast by each.
+var byEach = mpi.Config{Algorithms: []mpi.Algorithm{
+	{Operation: "bcast", Name: "multicast"},
+	{Operation: "allreduce", Name: "multicast by each"},
+	{Operation: "allgather", Name: "multicast by each"},
+}}
+
 // bcastValue broadcasts a value of the root's, and checks what comes.
 func bcastValue(t *testing.T, c *mpi.Comm, value, root int) {
 	t.Helper()
@@ -51,7 +58,7 @@ func TestMulticast_Model(t *testing.T) {
 		program := rand.New(rand.NewPCG(seed, 0))
 		n := 2 + program.IntN(4)
 		faults := randomFaults(program)
-		cfg := allByMulticast
+		cfg := []mpi.Config{allByMulticast, byEach}[program.IntN(2)]
 		cfg.PeerTimeout = time.Minute
 		bubble(t, n, faults, cfg, func(t *testing.T, c *mpi.Comm) {
 			program := rand.New(rand.NewPCG(seed, 1)) // the same at all ranks

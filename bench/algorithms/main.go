@@ -50,6 +50,7 @@ var operations = []struct {
 	{"bcast", []int{4, 64, 1 << 10}},
 	{"allreduce", []int{8, 1 << 10, 4 << 10, 16 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20}},
 	{"allgather", []int{8, 256, 1 << 10, 4 << 10, 8 << 10, 16 << 10, 64 << 10}},
+	{"alltoall", []int{8, 64, 256, 512, 1 << 10, 4 << 10}},
 }
 
 func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {

@@ -154,7 +154,7 @@ func TestBenchMPI_Misuse(t *testing.T) {
 		`unknown verb "osu_latency"`:                                                       {"osu_latency"},
 		"--size 0: want 1 to 1073741824":                                                   {"bandwidth", "-m", "0"},
 		"--size 6: want 4 to 1073741824, a multiple of 4":                                  {"allreduce", "-m", "4,6"},
-		`--algorithm "ring": want recursive doubling or multicast or halving and doubling`: {"allreduce", "--algorithm", "ring"},
+		`--algorithm "ring": want recursive doubling or multicast by each or multicast or halving and doubling`: {"allreduce", "--algorithm", "ring"},
 		"--iters 0: want 1 to 1000000":                                                     {"bcast", "--iters", "0"},
 		"unknown flag: --size":                                                             {"barrier", "--size", "4"},
 	} {
