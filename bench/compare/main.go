@@ -3,8 +3,8 @@
 // Command compare answers: how does rawlane stand beside what a user would pick instead? In one run
 // it measures the least that the kernel allows in C, Go's sockets, Open MPI, MPICH, UCX and
 // libfabric where they are installed, and each of rawlane's links. It prints latency over sizes,
-// bandwidth, rate and barriers, as medians and spread of rounds in which all take turns, and writes
-// them as Markdown and SVG.
+// calls, bandwidth, rate and barriers, as medians and spread of rounds in which all take turns, and
+// writes them as Markdown and SVG.
 //
 //	go run ./bench/compare --quick
 //	go run ./bench/compare -out bench/RESULTS.md
@@ -53,7 +53,7 @@ const smallSize = 64
 
 var (
 	full  = plan{[]int{4, 64, 256, 1024, 1400}, []int{65536, 1 << 20}, []int{2, 4, 8, 16, 32}, 128 << 20, 500_000}
-	brief = plan{[]int{64, 1400}, []int{65536}, []int{2, 8}, 32 << 20, 100_000}
+	brief = plan{[]int{64, 1400}, []int{65536}, []int{2, 8, 32}, 32 << 20, 100_000}
 )
 
 // compare is the run: what is measured, by which programs, and the results.
@@ -70,17 +70,19 @@ type compare struct {
 
 	barrierRows []string // of bench/barrier, for -rows
 
-	latency, bandwidth, rate, barriers *grid
+	latency, calls, bandwidth, rate, barriers *grid
 }
 
 func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 	c := &compare{Bench: hb, plan: full}
 	if *quick {
 		c.plan = brief
-		if hb.Rounds == 5 {
+		given := map[string]bool{}
+		flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
+		if !given["rounds"] {
 			hb.Rounds = 2
 		}
-		if hb.Iters == 5000 {
+		if !given["iters"] {
 			hb.Iters = 1000
 		}
 	}
@@ -156,10 +158,14 @@ func (c *compare) allRows(ctx context.Context) (r harness.Report, err error) {
 	return harness.RowsOf(c.variants()), err
 }
 
-func (c *compare) grids() []*grid { return []*grid{c.latency, c.bandwidth, c.rate, c.barriers} }
+func (c *compare) grids() []*grid {
+	return []*grid{c.latency, c.calls, c.bandwidth, c.rate, c.barriers}
+}
 
 func (c *compare) makeGrids() {
 	c.latency = newGrid("latency", "Half a round trip, us", "bytes", c.sizes, false)
+	c.calls = newGrid("calls", fmt.Sprintf("Calls of %d bytes, whole round trips, us", smallSize), "bytes",
+		[]int{smallSize}, false)
 	c.bandwidth = newGrid("bandwidth", "Long messages one way, MB/s", "bytes", c.long, true)
 	c.rate = newGrid("rate", fmt.Sprintf("Messages of %d bytes one way, million/s", smallSize), "bytes",
 		[]int{smallSize}, true)
@@ -169,7 +175,7 @@ func (c *compare) makeGrids() {
 // variants are all programs, each of which takes a turn in every round. One that fails is left out
 // from then on; rawlane's own links, but for those that this machine may lack, must not.
 func (c *compare) variants() []harness.Variant {
-	all := slices.Concat(c.inC(), c.others(), c.ours(), c.allBarriers())
+	all := slices.Concat(c.inC(), c.others(), c.ours(), c.connections(), c.allBarriers())
 	for i := range all {
 		all[i].MayFail = !slices.Contains(required, all[i].Name)
 	}

@@ -26,11 +26,8 @@ func (c *compare) write(file string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	command := "go run ./bench/compare"
-	if *quick {
-		command += " --quick"
-	}
-	fmt.Fprintf(&text, "# Results of one run\n\n*Reference, written by `%s -out %s`.*\n\n", command, file)
+	command := strings.Join(append([]string{"go run ./bench/compare"}, os.Args[1:]...), " ")
+	fmt.Fprintf(&text, "# Results of one run\n\n*Reference, written by `%s`.*\n\n", command)
 	fmt.Fprintf(&text, "%s; %s. %s, %d rounds in which all take turns.\n\n", harness.Machine(), c.Link,
 		time.Now().UTC().Format(time.DateOnly), c.Rounds)
 	text.WriteString("Medians, with the lowest and the highest round behind them; the best of a column is bold. " +
