@@ -18,7 +18,7 @@ type Algorithm struct {
 }
 
 // Fits reports whether an operation with so many bytes of each process may have the algorithm.
-func (a Algorithm) Fits(operation string, processes, bytes int, crowded bool) bool {
+func (a *Algorithm) Fits(operation string, processes, bytes int, crowded bool) bool {
 	frame := bytes
 	if operation == "allgather" && a.Name == byMulticast {
 		frame *= processes
@@ -27,7 +27,7 @@ func (a Algorithm) Fits(operation string, processes, bytes int, crowded bool) bo
 		(crowded || !a.Crowded) && (!a.multicasts() || frame <= maxMulticast)
 }
 
-func (a Algorithm) multicasts() bool { return a.Name == byMulticast || a.Name == byEach }
+func (a *Algorithm) multicasts() bool { return a.Name == byMulticast || a.Name == byEach }
 
 // Sources.
 const (
@@ -88,13 +88,13 @@ func checkAlgorithms(table []Algorithm) error {
 
 // Choose returns the algorithm of a table that an operation has: the last one that fits, or a zero
 // Algorithm.
-func Choose(table []Algorithm, operation string, processes, bytes int, crowded bool) (chosen Algorithm) {
-	for k := range table {
+func Choose(table []Algorithm, operation string, processes, bytes int, crowded bool) Algorithm {
+	for k := len(table) - 1; k >= 0; k-- {
 		if table[k].Fits(operation, processes, bytes, crowded) {
-			chosen = table[k]
+			return table[k]
 		}
 	}
-	return chosen
+	return Algorithm{}
 }
 
 // algorithm returns the name of the one for an operation of a length.

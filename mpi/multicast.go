@@ -80,11 +80,12 @@ func (o collective) multicast(buf []byte, root int, first func() error) error {
 		return first()
 	}
 	m := o.joinMulticasts()
-	o.w.mu.Lock()
 	if root == o.rank {
 		number := m.root.begin()
 		o.w.mu.Unlock()
-		return o.lead(m, number, buf, first())
+		err := first()
+		o.w.mu.Lock()
+		return o.lead(m, number, buf, err)
 	}
 	number, err := m.source(root, o.members[root]).begin()
 	o.w.mu.Unlock()
@@ -100,9 +101,8 @@ func (o collective) share(data []byte, all func(rank int) []byte, err error) err
 	if o.Size() == 1 {
 		return err
 	}
-	m := o.joinMulticasts()
 	numbers := make([]uint32, o.Size())
-	o.w.mu.Lock()
+	m := o.joinMulticasts()
 	for k := range numbers {
 		var order error
 		if k == o.rank {
@@ -111,7 +111,6 @@ func (o collective) share(data []byte, all func(rank int) []byte, err error) err
 			err = order
 		}
 	}
-	o.w.mu.Unlock()
 	failed := o.lead(m, numbers[o.rank], data, err)
 	for k, number := range numbers {
 		switch {
@@ -200,7 +199,7 @@ func (c *Comm) state() error {
 
 // openMulticasts opens the port of multicasts, if they may be needed.
 func (w *World) openMulticasts() (err error) {
-	if !slices.ContainsFunc(w.cfg.Algorithms, Algorithm.multicasts) {
+	if !slices.ContainsFunc(w.cfg.Algorithms, func(a Algorithm) bool { return a.multicasts() }) {
 		return nil
 	}
 	w.asking = time.AfterFunc(askAfter, w.ask)
@@ -257,22 +256,23 @@ func (m *multicasts) source(rank int, world matching.Rank) *source {
 }
 
 // joinMulticasts has the process hear the communicator's multicasts. Where it cannot it asks for
-// each, until the root takes it for deaf.
+// each, until the root takes it for deaf. It returns with World.mu held.
 func (c *Comm) joinMulticasts() *multicasts {
 	w := c.w
 	w.mu.Lock()
 	m := c.multicastState()
-	join := !m.joining && !w.closed && !c.left
+	if m.joining || w.closed || c.left {
+		return m
+	}
 	m.joining = true
 	w.mu.Unlock()
-	if join && w.ep.Join(m.group) == nil {
-		w.mu.Lock()
-		m.joined = true
-		ended := w.closed || c.left
+	err := w.ep.Join(m.group)
+	w.mu.Lock()
+	m.joined = err == nil
+	if m.joined && (w.closed || c.left) {
 		w.mu.Unlock()
-		if ended {
-			c.leaveGroup()
-		}
+		c.leaveGroup()
+		w.mu.Lock()
 	}
 	return m
 }

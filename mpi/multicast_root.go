@@ -45,10 +45,8 @@ func (t *root) begin() uint32 {
 }
 
 // lead is the root's part of a multicast, unless err says that it has failed already. Its error
-// names the processes that are down.
+// names the processes that are down. The caller holds World.mu, which lead gives back.
 func (o collective) lead(m *multicasts, number uint32, buf []byte, err error) error {
-	w := o.w
-	w.mu.Lock()
 	if err == nil {
 		err = o.awaitRoom(m, number)
 	}
@@ -57,7 +55,7 @@ func (o collective) lead(m *multicasts, number uint32, buf []byte, err error) er
 	}
 	m.root.waiting = slices.DeleteFunc(m.root.waiting, func(n uint32) bool { return n == number })
 	if err != nil {
-		w.mu.Unlock()
+		o.w.mu.Unlock()
 		return err
 	}
 	return o.tell(m, number, buf)
