@@ -14,9 +14,9 @@ const (
 	DefaultEagerLimit = 16 << 10
 	// MaxEagerLimit is what a record holds.
 	MaxEagerLimit = memfifo.MaxRecord - wire.HeadLen - 8
-	// DefaultOfferFrom is above what a frame carries: a message of one frame is copied once at the
-	// receiver, offered or not.
-	DefaultOfferFrom = 2 << 10
+	// DefaultOfferFrom is about where an offer costs as much as the copy at the receiver that it
+	// spares.
+	DefaultOfferFrom = 8 << 10
 	// MaxTag is the largest tag; the least is 0.
 	MaxTag = 1<<31 - 1
 

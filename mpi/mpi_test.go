@@ -92,7 +92,7 @@ var patterns = func() []byte {
 
 // Messages of all sizes arrive, whichever end is there first.
 func TestSend_Sizes(t *testing.T) {
-	sizes := []int{0, 1, 64, 1400, 2047, 2048, 5000, 16 << 10, 16<<10 + 1, 100_000, 1 << 20}
+	sizes := []int{0, 1, 64, 1400, 2048, 8191, 8192, 16 << 10, 16<<10 + 1, 100_000, 1 << 20}
 	for _, faults := range []fault.Config{{}, {Loss: .1, Duplicate: .1}} {
 		for _, late := range []int{-1, 0, 1} { // which rank
 			bubble(t, 2, faults, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {

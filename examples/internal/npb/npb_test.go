@@ -124,13 +124,13 @@ func TestMeasure(t *testing.T) {
 				time.Sleep(3 * time.Second * time.Duration(c.Rank())) // of virtual time: rank 1 comes later
 				got, err := Measure(t.Context(), c, func() error {
 					time.Sleep(time.Second * time.Duration(c.Rank()))
-					return mpi.Bcast(t.Context(), c, make([]int, 512), 1) // rank 0 waits for rank 1
+					return mpi.Bcast(t.Context(), c, make([]int, 2048), 1) // rank 0 waits for rank 1
 				})
 				if err != nil || got.Time < time.Second || got.Time > 2*time.Second {
 					t.Errorf("rank %d: %v, %v; want a second", c.Rank(), got.Time, err)
 				}
-				if got.Messages != 1 || got.Bytes != 4096 || got.Written != 4096 {
-					t.Errorf("rank %d: %+v; want a message of 4096 bytes, written", c.Rank(), got)
+				if got.Messages != 1 || got.Bytes != 16384 || got.Written != 16384 {
+					t.Errorf("rank %d: %+v; want a message of 16384 bytes, written", c.Rank(), got)
 				}
 				if err := errors.Join(c.Barrier(t.Context()), w.Close()); err != nil {
 					t.Error(err)
