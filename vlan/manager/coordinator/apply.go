@@ -91,6 +91,9 @@ func (g *group) run(ctx context.Context) error {
 	if len(g.nodes) == 0 {
 		return errors.New("no managers (want one for each node of the plan)")
 	}
+	if lease := g.options.Lease; lease < time.Millisecond || lease > MaxLease {
+		return fmt.Errorf("lease %v: want 1ms to %v, or 0 for %v", lease, MaxLease, DefaultLease)
+	}
 	if err := g.ask(ctx); err != nil {
 		return err
 	}

@@ -113,6 +113,22 @@ func TestApplyRefuses(t *testing.T) {
 	}
 }
 
+// A lease that no manager grants is refused before any is asked.
+func TestApplyRefuses_Leases(t *testing.T) {
+	_, clients := managertest.StartAll(t, 2, 3)
+	for _, lease := range []time.Duration{-1, time.Millisecond - 1, coordinator.MaxLease + 1} {
+		r, err := coordinator.Apply(t.Context(), clients, managertest.Turned(t, 2, 3, 1), coordinator.ApplyOptions{Lease: lease})
+		if want := fmt.Sprintf("lease %v: want 1ms to 1m0s", lease); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+		for _, n := range r.Nodes {
+			if n.State != coordinator.NodeUnchanged {
+				t.Errorf("lease %v: %+v", lease, n)
+			}
+		}
+	}
+}
+
 // Two coordinators at once: one wins, or neither; all nodes have the same plan in the end.
 func TestApplyTwiceAtOnce(t *testing.T) {
 	for range 5 {

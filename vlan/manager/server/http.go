@@ -91,15 +91,21 @@ func (s *Server) newHTTP(all ...map[string]http.Handler) *http.Server {
 }
 
 // admit bounds the memory of requests: one that has a long body, or an answer of all plans, waits
-// until few others of its kind are under way. The caller calls release when it is done.
+// until few others of its kind are under way; so does one for all paths, which scrapers may ask
+// for, and which holds up no operator. The caller calls release when it is done.
 func (s *Server) admit(r *http.Request) (release func(), err error) {
-	isLong := r.ContentLength < 0 || r.ContentLength > shortBody || r.URL.Path == "/v1/history"
-	if !isLong {
+	var places chan struct{}
+	switch {
+	case r.URL.Path == "/v1/paths":
+		places = s.listings
+	case r.ContentLength < 0, r.ContentLength > shortBody, r.URL.Path == "/v1/history":
+		places = s.long
+	default:
 		return func() {}, nil
 	}
 	select {
-	case s.long <- struct{}{}:
-		return func() { <-s.long }, nil
+	case places <- struct{}{}:
+		return func() { <-places }, nil
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}

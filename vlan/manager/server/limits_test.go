@@ -57,7 +57,7 @@ func TestLiveCountersAreBounded(t *testing.T) {
 }
 
 // Of requests with long bodies, and of those for the history, four are served at once; others wait,
-// and short ones do not.
+// and short ones do not. Four more may be for the paths.
 func TestLongRequestsWait(t *testing.T) {
 	s := testServer(t, "")
 	defer s.Close()
@@ -80,13 +80,25 @@ func TestLongRequestsWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range []*http.Request{request(ended, "PUT", "/v1/table", shortBody+1), request(ended, "GET", "/v1/history", 0)} {
+	for _, r := range []*http.Request{
+		request(ended, "PUT", "/v1/table", shortBody+1), request(ended, "GET", "/v1/history", 0),
+	} {
 		if _, err := s.admit(r); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v, want it to wait", r.URL, err)
 		}
 	}
 	if _, err := s.admit(request(ended, "PUT", "/v1/table", shortBody)); err != nil {
 		t.Errorf("a short one: %v", err)
+	}
+	for range maxLong {
+		release, err := s.admit(request(t.Context(), "GET", "/v1/paths", 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer release()
+	}
+	if _, err := s.admit(request(ended, "GET", "/v1/paths", 0)); !errors.Is(err, context.Canceled) {
+		t.Errorf("one more for the paths: %v, want it to wait", err)
 	}
 	last()
 	if release, err := s.admit(request(t.Context(), "PUT", "/v1/table", shortBody+1)); err != nil {
@@ -108,7 +120,11 @@ func TestBodiesOfScrapersAreNotRead(t *testing.T) {
 	cancel()
 	for _, path := range []string{"/v1/health", "/v1/paths", "/v1/version", "/metrics"} {
 		for _, method := range []string{http.MethodGet, http.MethodHead} { // the mux takes a HEAD for a GET
-			r := httptest.NewRequestWithContext(ended, method, path, unreadable{t})
+			at := ended
+			if path == "/v1/paths" {
+				at = t.Context() // it waits for others of its kind alone
+			}
+			r := httptest.NewRequestWithContext(at, method, path, unreadable{t})
 			r.ContentLength = -1
 			w := httptest.NewRecorder()
 			if s.readOnly.Handler.ServeHTTP(w, r); w.Code != 200 {

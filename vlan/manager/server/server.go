@@ -54,6 +54,7 @@ type Server struct {
 	// http serves operators and programs, readOnly the listeners of scrapers.
 	http, readOnly *http.Server
 	long           chan struct{} // holds a token for each long request under way: see admit
+	listings       chan struct{} // likewise, for each that lists all paths
 	started        time.Time
 	log            *slog.Logger
 
@@ -118,7 +119,8 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg: cfg, file: stateFile{path: cfg.State, disk: systemDisk}, started: time.Now(), log: cfg.Logger,
 		rib:      rib.New(cfg.MAC),
-		sessions: newSessions(), counted: newCounted(), long: make(chan struct{}, maxLong),
+		sessions: newSessions(), counted: newCounted(),
+		long: make(chan struct{}, maxLong), listings: make(chan struct{}, maxLong),
 	}
 	s.file.failed, s.overrides = s.noteDisk, newOverrideFile(&cfg)
 	s.moved = sync.NewCond(&s.mu)
