@@ -268,14 +268,14 @@ func (r *Request) Cancel() {
 // finish waits for a request that nobody else knows. If the wait ends by an error, so does the
 // request: its memory is the caller's.
 func (r *Request) finish(ctx context.Context) (Status, error) {
-	s, err := r.Wait(ctx)
+	err := r.await(ctx)
 	switch {
 	case r.completion.Done():
-		return s, err
+		return r.outcome()
 	case r.receive.Owner == r:
 		return r.cancel(err)
 	}
-	return s, r.abandon(err)
+	return Status{}, r.abandon(err)
 }
 
 // cancel ends a receive whose wait has ended by an error. A message that is on its way into it is

@@ -98,12 +98,18 @@ func (r *Request) Wait(ctx context.Context) (Status, error) {
 	if r == nil {
 		return noMessage, nil
 	}
-	if !r.completion.Done() {
-		if err := r.comm.w.layer.Handler.Await(ctx, &r.completion); !r.completion.Done() {
-			return Status{}, err
-		}
+	if err := r.await(ctx); !r.completion.Done() {
+		return Status{}, err
 	}
 	return r.outcome()
+}
+
+// await waits until the request is complete. An error may be older than that.
+func (r *Request) await(ctx context.Context) error {
+	if r.completion.Done() {
+		return nil
+	}
+	return r.comm.w.layer.Handler.Await(ctx, &r.completion)
 }
 
 // Test reports whether the request is complete, and then what Wait would return. It polls once. Of
