@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Bench is a benchmark. Flags of its own are package flag's.
@@ -30,7 +32,7 @@ type Bench struct {
 
 // Main runs the benchmark and exits.
 func (b *Bench) Main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	err := b.main(ctx)
 	stop()
 	Exit(b.Name, err)
