@@ -128,6 +128,7 @@ func (c *Comm) send(r *Request, context uint32, to matching.Rank, tag int32, syn
 	}
 	if !r.active { // the world was closed, or the communicator revoked
 		w.mu.Unlock()
+		w.expect(expect)
 		return r
 	}
 	w.out = w.engine.Send(&r.send, w.out[:0])

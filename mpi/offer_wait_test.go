@@ -1,9 +1,11 @@
 package mpi
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
@@ -59,4 +61,87 @@ func TestSend_IsRevokedWhileItLooksForAnOffer(t *testing.T) {
 		}
 		closeTwo(t, w, other)
 	})
+}
+
+// silent is a link that loses all that it is to send from some time on.
+type silent struct {
+	transport.Link
+	from *bool
+}
+
+func (l *silent) Send(frames []transport.Frame) (int, error) {
+	if *l.from {
+		return len(frames), nil
+	}
+	return l.Link.Send(frames)
+}
+
+// openSilent opens the worlds of two processes. What the other one sends is lost once dead is set.
+func openSilent(t *testing.T) (w, other *World, link *meanwhile, dead *bool) {
+	t.Helper()
+	dead = new(bool)
+	eps := mcdtest.Open(t, 2, mcdtest.Config{
+		Endpoint: mcd.Config{Spin: -1},
+		Wrap: func(node mcd.NodeID, _ int, l transport.Link) transport.Link {
+			if node != 0 {
+				return &silent{l, dead}
+			}
+			link = &meanwhile{Link: l}
+			return link
+		},
+	})
+	w, err := Open(eps[0], Config{PeerTimeout: time.Second})
+	other, err2 := Open(eps[1], Config{PeerTimeout: time.Second})
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	return w, other, link, dead
+}
+
+// The first send to a process is revoked while it looks for an offer. Who waits for that process
+// later, in the communicator of those that live, hears of its death.
+func TestSend_RevokedHasItsReceiverProbed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other, link, dead := openSilent(t)
+		synctest.Wait()
+		link.call = w.Comm().Revoke
+		if _, err := Isend(w.Comm(), make([]byte, 100_000), 1, 0).Wait(t.Context()); !errors.Is(err, ErrRevoked) {
+			t.Errorf("%v", err)
+		}
+		shrunk := make([]*Comm, 2)
+		inBoth(t, func(c *Comm) (err error) {
+			shrunk[c.Rank()], err = c.Shrink(t.Context())
+			return err
+		}, w, other)
+		synctest.Wait()
+		*dead = true
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := Recv(ctx, shrunk[0], []byte{0}, 1, 0); !errors.Is(err, ErrProcessFailed) {
+			t.Errorf("a receive from a dead process: %v", err)
+		}
+		_ = w.Close() // of what was on its way
+		_ = other.Close()
+	})
+}
+
+// A program that asks for a message again and again hears that its sender has died.
+func TestIprobe_OfASilentProcess(t *testing.T) {
+	for _, from := range []int{1, AnySource} {
+		synctest.Test(t, func(t *testing.T) {
+			w, other, _, dead := openSilent(t)
+			synctest.Wait()
+			*dead = true
+			var err error
+			for asked := 0; err == nil && asked < 100; asked++ {
+				_, _, err = w.Comm().Iprobe(from, 0)
+				time.Sleep(time.Second / 10)
+			}
+			if failed, ok := errors.AsType[*ProcessError](err); !ok || failed.Rank != 1 {
+				t.Errorf("of %d: %v", from, err)
+			}
+			_ = w.Close()
+			_ = other.Close()
+		})
+	}
 }

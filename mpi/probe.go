@@ -29,11 +29,15 @@ func (c *Comm) Iprobe(from, tag int) (s Status, found bool, err error) {
 	w := c.w
 	w.ep.Progress()
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	if m := w.engine.Probe(&q); m != nil {
+		defer w.mu.Unlock()
 		return c.statusOf(m), true, nil
 	}
-	return Status{}, false, c.noMessage(&q)
+	err = c.noMessage(&q)
+	expect := w.expected(q.Source) // else a program that only asks waits for a dead process for ever
+	w.mu.Unlock()
+	w.expect(expect)
+	return Status{}, false, err
 }
 
 // Probe waits until there is a message that a receive would take: MPI_Probe. Errors: those of
