@@ -26,8 +26,8 @@ var (
 	ErrCancelled = errors.New("cancelled")
 	// ErrActive: the request is not complete. MPI_ERR_REQUEST.
 	ErrActive = errors.New("request is active")
-	// ErrWindows: windows, and long messages that are under way, have lent all memory that they
-	// may: 32,767 pieces.
+	// ErrWindows: windows, and long messages that are under way or that nobody has waited for yet,
+	// have lent all memory that they may: 32,767 pieces.
 	ErrWindows = errors.New("too many windows and long messages")
 	// ErrReceived: the message of a Mprobe was received before.
 	ErrReceived = errors.New("message was received before")

@@ -35,8 +35,9 @@ func (s *spare) keepMemory(b []byte) {
 }
 
 // maxWindows is how many numbers windows have, and maxLent how many of them those of users and of
-// sends have. The others are left to receives that are offered: up to 511 other processes, each of
-// which is offered matching.MaxOffers, these always have one.
+// sends have. The others are left to receives that are offered: of up to 511 other processes each
+// is offered matching.MaxOffers. A receive has its window until it was waited for, so there may be
+// none left: then nothing is offered, and messages go by the other ways.
 const (
 	maxWindows = 1<<16 - 1
 	maxLent    = maxWindows / 2
@@ -46,10 +47,12 @@ const (
 func (w *World) takeWindow(most int) (*memfifo.Window, error) {
 	w.mu.Lock()
 	s := &w.spare
-	if int(s.made)-len(s.windows) >= most {
+	lent := int(s.made) - len(s.windows)
+	if lent >= most {
 		w.mu.Unlock()
 		return nil, fmt.Errorf("%w (%d)", ErrWindows, most)
 	}
+	w.engine.SetLent(lent + 1)
 	if n := len(s.windows); n > 0 {
 		defer w.mu.Unlock()
 		v := s.windows[n-1]
@@ -64,7 +67,9 @@ func (w *World) takeWindow(most int) (*memfifo.Window, error) {
 
 // giveWindow takes back a window that nobody may use any more. The caller holds mu.
 func (w *World) giveWindow(v *memfifo.Window) {
-	w.spare.windows = append(w.spare.windows, v)
+	s := &w.spare
+	s.windows = append(s.windows, v)
+	w.engine.SetLent(int(s.made) - len(s.windows))
 }
 
 func (s *spare) request() *Request {

@@ -60,3 +60,49 @@ func TestSend_WithoutAWindow(t *testing.T) {
 		closeTwo(t, w, other)
 	})
 }
+
+// Receives that were written into lend their memory until they are waited for. Once all is lent, further
+// ones come by other ways, in their order, and nobody is down.
+func TestIrecv_MoreThanWindows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const left, batch = 100, 50
+		w, other := openTwo(t, Config{OfferFrom: 1})
+		w.spare.made = maxWindows - left // all others are lent
+		var requests []*Request
+		var bufs [][]byte
+		for range 4 * left / batch {
+			for range batch {
+				bufs = append(bufs, make([]byte, 1))
+				requests = append(requests, Irecv(w.Comm(), bufs[len(bufs)-1], 1, 0))
+			}
+			synctest.Wait() // they are offered
+			for k := len(bufs) - batch; k < len(bufs); k++ {
+				if err := Send(t.Context(), other.Comm(), []byte{byte(k)}, 0, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			synctest.Wait() // they are complete
+		}
+		if err := WaitAll(t.Context(), requests...); err != nil {
+			t.Error(err)
+		}
+		for k, buf := range bufs {
+			if buf[0] != byte(k) {
+				t.Errorf("message %d is %d", k, buf[0])
+			}
+		}
+		if n := other.stats.Written; n < left/2 || n > left {
+			t.Errorf("%d were written, want most of %d", n, left)
+		}
+		r := Irecv(w.Comm(), make([]byte, 1), 1, 0) // there are windows again
+		synctest.Wait()
+		before := other.stats.Written
+		if err := Send(t.Context(), other.Comm(), []byte{1}, 0, 0); err != nil || other.stats.Written == before {
+			t.Errorf("%v, %+v", err, other.stats)
+		}
+		if _, err := r.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+		closeTwo(t, w, other)
+	})
+}

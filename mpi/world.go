@@ -205,6 +205,7 @@ func open(ep *mcd.Endpoint, cfg Config) (*World, error) {
 	w.engine = matching.New(matching.Config{
 		Rank: w.me.rank, Size: len(w.all), Headers: headers,
 		EagerLimit: cfg.EagerLimit, EagerBytes: max(2*cfg.EagerLimit, eagerMemory/len(w.all)), OfferFrom: cfg.OfferFrom,
+		MaxLent: maxWindows,
 	})
 	return w, nil
 }

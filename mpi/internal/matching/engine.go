@@ -18,6 +18,9 @@ type Config struct {
 	Headers int
 	// OfferFrom is the shortest receive that is offered, in bytes.
 	OfferFrom int
+	// MaxLent bounds the pieces of memory that the driver lends, those of receives that are offered
+	// among them: nothing is offered beyond. 0 is no bound.
+	MaxLent int
 }
 
 // Engine is one process' part in the matching of all communicators.
@@ -25,6 +28,7 @@ type Engine struct {
 	cfg   Config
 	peers []peer
 
+	lent     int        // pieces of memory, as the driver says
 	posts    uint64     // receives posted
 	arrivals uint64     // messages kept
 	wild     []*Receive // posted, from any source, in their order

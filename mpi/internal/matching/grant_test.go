@@ -180,3 +180,27 @@ func TestDown_WhatIsLeft(t *testing.T) {
 		t.Errorf("%+v is left, want that of another one", m)
 	}
 }
+
+// No more receives are offered than the driver can lend memory to; those beyond are, once it has taken some back.
+func TestOffer_AsFarAsMemoryIsLent(t *testing.T) {
+	e := New(Config{Size: 2, EagerLimit: 100, EagerBytes: 400, Headers: 4, OfferFrom: 50, MaxLent: 3})
+	post := func() (out []Output) {
+		return e.Post(&Receive{Pattern: Pattern{1, 0, 7}, Capacity: 50}, nil)
+	}
+	e.SetLent(1) // by a window
+	for k, want := range []int{1, 1, 0} {
+		if out := post(); len(out) != want {
+			t.Errorf("receive %d: %+v, want %d offers", k, out, want)
+		}
+	}
+	done := Record{Kind: Done, ID: e.peers[1].posted[0].offer, Envelope: Envelope{0, 7, 50}}
+	e.SetLent(3) // both, too
+	if out, err := e.Handle(1, &done, nil, nil); err != nil || len(out) != 1 || out[0].Do != CompleteReceive {
+		t.Errorf("one is complete, and not waited for: %+v, %v", out, err)
+	}
+	done.ID = e.peers[1].posted[0].offer
+	e.SetLent(2)
+	if out, err := e.Handle(1, &done, nil, nil); err != nil || len(out) != 2 || out[1].Record.Kind != Offer {
+		t.Errorf("one is complete, and the other was waited for: %+v, %v", out, err)
+	}
+}

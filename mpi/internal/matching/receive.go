@@ -179,6 +179,16 @@ func (e *Engine) unoffer(p *peer, r *Receive) {
 	}
 }
 
+// SetLent says how many pieces of memory the driver has lent: also those of receives that are
+// complete, as long as it has not taken them back.
+func (e *Engine) SetLent(n int) { e.lent = n }
+
+// mayOffer reports whether the driver can lend the memory of one more receive to a peer. It has not
+// lent that of all that are offered yet.
+func (e *Engine) mayOffer(p *peer) bool {
+	return p.offered < MaxOffers && (e.cfg.MaxLent == 0 || e.lent+e.receives.len() < e.cfg.MaxLent)
+}
+
 // offerTo offers a peer the receives that it may write into. Source: the package's text.
 func (e *Engine) offerTo(p *peer, out []Output) []Output {
 	if p.rank == e.cfg.Rank {
@@ -194,7 +204,7 @@ func (e *Engine) offerTo(p *peer, out []Output) []Output {
 			continue
 		}
 		overlapped := slices.ContainsFunc(e.earlier, r.overlaps)
-		if r.Capacity < e.cfg.OfferFrom || overlapped || p.offered >= MaxOffers {
+		if r.Capacity < e.cfg.OfferFrom || overlapped || !e.mayOffer(p) {
 			blocked = blocked || r.Capacity >= e.cfg.OfferFrom
 			e.earlier = append(e.earlier, &r.Pattern)
 			continue

@@ -24,6 +24,9 @@ func (t *table[T]) add(v *T) (id uint64) {
 	return uint64(t.entries[k].generation)<<32 | uint64(k)
 }
 
+// len returns how many entries there are.
+func (t *table[T]) len() int { return len(t.entries) - len(t.free) }
+
 // get returns what has a number, or nil.
 func (t *table[T]) get(id uint64) *T {
 	if k := uint32(id); uint64(k) < uint64(len(t.entries)) && t.entries[k].generation == uint32(id>>32) {
