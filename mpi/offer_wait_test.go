@@ -3,6 +3,7 @@ package mpi
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,23 +64,23 @@ func TestSend_IsRevokedWhileItLooksForAnOffer(t *testing.T) {
 	})
 }
 
-// silent is a link that loses all that it is to send from some time on.
+// silent is a link that loses all that it is to send while its process is dead.
 type silent struct {
 	transport.Link
-	from *bool
+	dead *atomic.Bool
 }
 
 func (l *silent) Send(frames []transport.Frame) (int, error) {
-	if *l.from {
+	if l.dead.Load() {
 		return len(frames), nil
 	}
 	return l.Link.Send(frames)
 }
 
 // openSilent opens the worlds of two processes. What the other one sends is lost once dead is set.
-func openSilent(t *testing.T) (w, other *World, link *meanwhile, dead *bool) {
+func openSilent(t *testing.T) (w, other *World, link *meanwhile, dead *atomic.Bool) {
 	t.Helper()
-	dead = new(bool)
+	dead = new(atomic.Bool)
 	eps := mcdtest.Open(t, 2, mcdtest.Config{
 		Endpoint: mcd.Config{Spin: -1},
 		Wrap: func(node mcd.NodeID, _ int, l transport.Link) transport.Link {
@@ -114,7 +115,7 @@ func TestSend_RevokedHasItsReceiverProbed(t *testing.T) {
 			return err
 		}, w, other)
 		synctest.Wait()
-		*dead = true
+		dead.Store(true)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if _, err := Recv(ctx, shrunk[0], []byte{0}, 1, 0); !errors.Is(err, ErrProcessFailed) {
@@ -131,7 +132,7 @@ func TestIprobe_OfASilentProcess(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w, other, _, dead := openSilent(t)
 			synctest.Wait()
-			*dead = true
+			dead.Store(true)
 			var err error
 			for asked := 0; err == nil && asked < 100; asked++ {
 				_, _, err = w.Comm().Iprobe(from, 0)
@@ -144,4 +145,37 @@ func TestIprobe_OfASilentProcess(t *testing.T) {
 			_ = other.Close()
 		})
 	}
+}
+
+// Two goroutines flush a window at once: each waits until the updates before it are confirmed.
+func TestWin_FlushByTwo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other, _, dead := openSilent(t)
+		wins := make([]*Win[int], 2)
+		inBoth(t, func(c *Comm) (err error) {
+			wins[c.Rank()], err = NewWin(t.Context(), c, make([]int, 1))
+			return err
+		}, w, other)
+		v := wins[0].window
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		if err := errors.Join(v.Lock(ctx, 1, Shared), wins[0].Accumulate(ctx, []int{1}, 1, 0, Add)); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		dead.Store(true) // it does not answer
+		first := make(chan []error)
+		go func() { first <- v.confirm(ctx, v.members) }()
+		synctest.Wait()
+		for name, errs := range map[string][]error{"second": v.confirm(ctx, v.members), "first": <-first} {
+			if err := errors.Join(errs...); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the %s: %v", name, err)
+			}
+		}
+		dead.Store(false)
+		if err := v.Unlock(t.Context(), 1); err != nil || v.members[1].updates != v.members[1].confirmed {
+			t.Errorf("%v, %+v", err, v.members[1])
+		}
+		closeTwo(t, w, other)
+	})
 }

@@ -74,7 +74,8 @@ type member struct {
 	posts     int      // that no Start has taken
 	completes int      // that no Wait has taken
 	freed     bool     // it has freed the window alone
-	updated   bool     // it was sent updates that no flush has confirmed
+	updates   uint64   // how often it was sent some
+	confirmed uint64   // up to which of these flushes have confirmed them
 }
 
 // NewWin makes a window of what each process gives, each as much as it likes, none, too. It is

@@ -22,6 +22,7 @@ type call struct {
 	m          *member
 	id         uint32
 	size       int    // of the answer's data
+	updates    uint64 // of its member, which the answer confirms
 	data       []byte // the answer's
 	record     []byte // memory of the record
 	completion mcd.Completion
@@ -95,9 +96,7 @@ func (v *window) ask(ctx context.Context, m *member, r *wire.WindowRecord, into 
 // record has as many as fit a frame.
 func (v *window) accumulate(ctx context.Context, m *member, at int, data, old []byte, u Update) error {
 	if old == nil && len(data) > 0 {
-		v.w.mu.Lock()
-		m.updated = true
-		v.w.mu.Unlock()
+		defer v.updated(m) // a flush that is under way may be before them
 	}
 	most := (v.w.frame - wire.WindowUpdateLen) / v.element * v.element
 	r := wire.WindowRecord{Kind: wire.Accumulate, Context: v.comm.context, Update: uint8(u), At: uint64(at)}
@@ -119,6 +118,13 @@ func (v *window) accumulate(ctx context.Context, m *member, at int, data, old []
 		r.At += uint64(n / v.element)
 	}
 	return nil
+}
+
+// updated notes that a member was sent updates.
+func (v *window) updated(m *member) {
+	v.w.mu.Lock()
+	defer v.w.mu.Unlock()
+	m.updates++
 }
 
 // expect has a member probed from now on, so that its death is noticed.

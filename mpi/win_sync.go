@@ -256,9 +256,10 @@ func (v *window) confirm(ctx context.Context, members []*member) (errs []error) 
 	var asked []*call
 	w.mu.Lock()
 	for _, m := range members {
-		if m.updated {
-			m.updated = false
-			asked = append(asked, v.newCall(m, v.element))
+		if m.updates != m.confirmed && m.p.err == nil && !m.freed {
+			c := v.newCall(m, v.element)
+			c.updates = m.updates
+			asked = append(asked, c)
 		}
 	}
 	w.mu.Unlock()
@@ -275,11 +276,13 @@ func (v *window) confirm(ctx context.Context, members []*member) (errs []error) 
 		}
 	}
 	for _, c := range asked {
-		m := c.m
+		m, updates := c.m, c.updates
 		err := v.endCall(ctx, c, nil)
 		w.mu.Lock()
-		if err != nil && m.p.err == nil && !m.freed {
-			m.updated = true
+		switch {
+		case err == nil:
+			m.confirmed = max(m.confirmed, updates)
+		case m.p.err == nil && !m.freed:
 			errs = append(errs, fmt.Errorf("rank %d: %w", m.rank, err))
 		}
 		w.mu.Unlock()
