@@ -158,7 +158,7 @@ func (c *Comm) agree(ctx context.Context, given consensus.Contribution) (consens
 	w.run()
 	w.expect(expect)
 	if !o.completion.Done() {
-		if err := w.layer.Handler.Await(ctx, &o.completion); !o.completion.Done() {
+		if err := w.await(ctx, &o.completion); !o.completion.Done() {
 			return consensus.Value{}, err
 		}
 	}

@@ -155,3 +155,45 @@ func TestClose_EndsBarriers(t *testing.T) {
 		}
 	})
 }
+
+// Whatever is called once the endpoint was closed without the world, or waits meanwhile, ends with
+// ErrClosed: no other process is down.
+func TestErrClosed_OfTheEndpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := openTwo(t, Config{})
+		inBoth(t, func(c *Comm) error { return Bcast(t.Context(), c, []int{1}, 0) }, w, other)
+		c, ctx, one := w.Comm(), t.Context(), []int{1}
+		calls := map[string]func() error{
+			"Recv":      func() error { _, err := Recv(ctx, c, one, 1, 0); return err },
+			"Any":       func() error { _, err := Recv(ctx, c, one, AnySource, 0); return err },
+			"Ssend":     func() error { return Ssend(ctx, c, one, 1, 0) },
+			"Probe":     func() error { _, err := c.Probe(ctx, 1, 0); return err },
+			"WaitAny":   func() error { _, _, err := WaitAny(ctx, Irecv(c, one, 1, 0)); return err },
+			"Agree":     func() error { _, err := c.Agree(ctx, 1); return err },
+			"Barrier":   func() error { return c.Barrier(ctx) },
+			"Bcast":     func() error { return Bcast(ctx, c, one, 1) },
+			"Allreduce": func() error { return Allreduce(ctx, c, one, one, Sum) },
+			"Root":      func() error { return Bcast(ctx, c, one, 0) },
+		}
+		check := func(name, when string, err error) {
+			if !errors.Is(err, ErrClosed) || errors.Is(err, ErrProcessFailed) {
+				t.Errorf("%s, %s: %v", name, when, err)
+			}
+		}
+		waits := map[string]chan error{}
+		for _, name := range []string{"Recv", "Any", "Ssend", "Probe", "WaitAny", "Agree", "Barrier", "Bcast"} {
+			waits[name] = make(chan error)
+			go func() { waits[name] <- calls[name]() }()
+			synctest.Wait()
+		}
+		_ = w.ep.Close()
+		for name, wait := range waits {
+			check(name, "meanwhile", <-wait)
+		}
+		for name, call := range calls {
+			check(name, "behind", call())
+		}
+		_ = w.Close() // of what nobody has confirmed
+		_ = other.Close()
+	})
+}

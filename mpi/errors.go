@@ -47,6 +47,14 @@ var (
 	ErrOp = errors.New("no update of such elements")
 )
 
+// ofClosed returns ErrClosed for what lower layers say of an endpoint that was closed.
+func ofClosed(err error) error {
+	if errors.Is(err, mcd.ErrClosed) {
+		return ErrClosed
+	}
+	return err
+}
+
 // errGone: the other process takes this one for down, or for one that began anew.
 var errGone = errors.New("it has given this process up")
 

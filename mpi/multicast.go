@@ -182,7 +182,7 @@ func (o collective) sleep(r *Request, expect []*process) error {
 	w := o.w
 	w.run()
 	w.expect(expect)
-	err := w.layer.Handler.Await(o.ctx, &r.completion)
+	err := w.await(o.ctx, &r.completion)
 	w.mu.Lock()
 	w.complete(r, err) // if the wait has ended without
 	return r.completion.Err()

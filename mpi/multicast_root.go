@@ -127,14 +127,14 @@ func (o collective) tell(m *multicasts, number uint32, buf []byte) error {
 		if err := w.multicasts.TrySend(0, to, place.record); errors.Is(err, transport.ErrBusy) {
 			later = bytes.Clone(place.record)
 		} else if errors.Is(err, mcd.ErrClosed) {
-			errs = append(errs, err)
+			errs = append(errs, ErrClosed)
 		} // else the frame is lost
 	}
 	w.run()
 	if later != nil {
 		err := w.multicasts.SendVia(o.ctx, 0, to, later)
 		if errors.Is(err, mcd.ErrClosed) || o.ctx.Err() != nil {
-			errs = append(errs, err)
+			errs = append(errs, ofClosed(err))
 		}
 	}
 	return errors.Join(errs...)

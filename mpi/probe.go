@@ -168,7 +168,7 @@ func (c *Comm) await(
 			return nil, err
 		}
 		w.mu.Unlock()
-		err := w.layer.Handler.Await(ctx, &p.completion)
+		err := w.await(ctx, &p.completion)
 		w.mu.Lock()
 		if err != nil && !p.completion.Done() {
 			return nil, err

@@ -92,6 +92,12 @@ func (w *World) complete(r *Request, err error) {
 	}
 }
 
+// await waits for a completion, and polls meanwhile. Errors: ErrClosed, also if the endpoint alone
+// was closed; ctx's; the completion's.
+func (w *World) await(ctx context.Context, c *mcd.Completion) error {
+	return ofClosed(w.layer.Handler.Await(ctx, c))
+}
+
 // Wait waits until the request is complete. The end of ctx ends the wait, and not the request.
 // Errors: ErrTruncate, ErrCancelled, ErrRevoked, ErrClosed; a *ProcessError; ctx's.
 func (r *Request) Wait(ctx context.Context) (Status, error) {
@@ -109,7 +115,7 @@ func (r *Request) await(ctx context.Context) error {
 	if r.completion.Done() {
 		return nil
 	}
-	return r.comm.w.layer.Handler.Await(ctx, &r.completion)
+	return r.comm.w.await(ctx, &r.completion)
 }
 
 // Test reports whether the request is complete, and then what Wait would return. It polls once. Of

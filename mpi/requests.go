@@ -97,7 +97,7 @@ func awaitAny(ctx context.Context, requests []*Request) error {
 	if !waits { // another goroutine has returned the last one
 		return nil
 	}
-	err := w.layer.Handler.Await(ctx, &a.completion)
+	err := w.await(ctx, &a.completion)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, r := range requests {

@@ -46,10 +46,7 @@ func (v *window) newCall(m *member, size int) *call {
 
 // endCall waits for the answer to a call, puts its data into some memory, and ends the call.
 func (v *window) endCall(ctx context.Context, c *call, into []byte) error {
-	err := v.w.layer.Handler.Await(ctx, &c.completion)
-	if errors.Is(err, mcd.ErrClosed) {
-		err = ErrClosed
-	}
+	err := v.w.await(ctx, &c.completion)
 	v.w.mu.Lock()
 	defer v.w.mu.Unlock()
 	if c.completion.Done() {
@@ -343,7 +340,7 @@ func (v *window) await(ctx context.Context, ready func() (bool, error)) error {
 			return err
 		}
 		v.w.mu.Unlock()
-		err := v.w.layer.Handler.Await(ctx, q)
+		err := v.w.await(ctx, q)
 		v.w.mu.Lock()
 		switch {
 		case v.w.closed:

@@ -369,6 +369,9 @@ func (w *World) fail(node mcd.NodeID, err error) {
 	}
 	p := w.all[rank]
 	p.err = &ProcessError{Rank: int(rank), Err: err}
+	if errors.Is(err, memfifo.ErrClosed) { // it is this process' endpoint
+		p.err = ErrClosed
+	}
 	w.layer.KnowDown(node)
 	for k, it := range p.queue {
 		if r := it.request; r != nil && it.record.Kind != matching.Offer {
