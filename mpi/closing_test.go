@@ -197,3 +197,25 @@ func TestErrClosed_OfTheEndpoint(t *testing.T) {
 		_ = other.Close()
 	})
 }
+
+// What is queued for a process that leaves while the world closes is dropped: else it would be sent to
+// nobody, and missed.
+func TestClose_ForgetsWhoLeavesMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := openTwo(t, Config{})
+		p := w.all[1]
+		w.mu.Lock()
+		w.closed = true
+		w.queue(1, item{raw: []byte{1}})
+		w.mu.Unlock()
+		w.down(&memfifo.PeerDownError{Node: p.ID, Reason: memfifo.Left})
+		if len(p.queue) > 0 || p.err == nil {
+			t.Errorf("%d items, %v", len(p.queue), p.err)
+		}
+		w.mu.Lock()
+		w.closed = false
+		w.touched = nil
+		w.mu.Unlock()
+		closeTwo(t, other, w)
+	})
+}

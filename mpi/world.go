@@ -352,11 +352,12 @@ func (w *World) postGone(to memfifo.Sender) {
 	_ = to.Post(activemsg.HandlerID, 0, w.gone) // without room the next record is answered
 }
 
-// down fails what is under way with a process: a memfifo.Handler's function.
+// down fails what is under way with a process: a memfifo.Handler's function. A world that closes
+// sends nothing more to one that has left before it.
 func (w *World) down(err *memfifo.PeerDownError) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.closed {
+	if w.engine != nil { // else it could not be opened
 		w.fail(err.Node, err)
 	}
 }

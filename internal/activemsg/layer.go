@@ -99,7 +99,11 @@ func (l *Layer[N]) Close() error {
 	var named []mcd.NodeID
 	for _, down := range l.lost { // also those of which a push has heard since, or a flush of the layer's
 		known := slices.Contains(named, down.Node) || slices.Contains(l.known, down.Node)
-		if down.Lost && down.Reason != memfifo.Left && !known {
+		switch {
+		case known:
+		case down.Reason == memfifo.Left: // what was pushed when it had gone is lost, too
+			l.known = append(l.known, down.Node)
+		case down.Lost:
 			named = append(named, down.Node)
 			errs = append(errs, down)
 		}

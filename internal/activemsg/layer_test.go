@@ -101,3 +101,19 @@ func TestLayer_KnowDown(t *testing.T) {
 		})
 	}
 }
+
+// Close does not name a node that has left meanwhile, also if something was pushed to it behind that.
+func TestLayer_LeftMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+		h := memfifo.HandlerConfig{Record: func(memfifo.Sender, []byte) {}, Down: func(*memfifo.PeerDownError) {}}
+		a, b := open(t, eps[0], h), open(t, eps[1], h)
+		must(t, a.Node(1).To.Push(t.Context(), []byte("hello")))
+		must(t, a.Domain.Flush(t.Context()))
+		a.Closing()
+		must(t, b.Close())
+		synctest.Wait()
+		must(t, a.Node(1).To.Push(t.Context(), []byte("hello?")))
+		must(t, a.Close())
+	})
+}
