@@ -3,6 +3,7 @@ package mpi
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -217,5 +218,42 @@ func TestClose_ForgetsWhoLeavesMeanwhile(t *testing.T) {
 		w.touched = nil
 		w.mu.Unlock()
 		closeTwo(t, other, w)
+	})
+}
+
+// A goroutine waits for requests of two worlds of its process.
+func TestWaitAny_OfTwoWorlds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := openTwo(t, Config{})
+		w2, other2 := openTwo(t, Config{})
+		a, b := Irecv(w.Comm(), []byte{0}, 1, 0), Irecv(w2.Comm(), []byte{0}, 1, 0)
+		sent := make(chan error)
+		go func() {
+			synctest.Wait()
+			sent <- errors.Join(Send(t.Context(), other2.Comm(), []byte{1}, 0, 0), Send(t.Context(), other.Comm(), []byte{1}, 0, 0))
+		}()
+		for range 2 {
+			if k, _, err := WaitAny(t.Context(), a, b); k < 0 || err != nil {
+				t.Errorf("%d, %v", k, err)
+			}
+		}
+		if err := <-sent; err != nil {
+			t.Error(err)
+		}
+		closeTwo(t, w, other)
+		closeTwo(t, w2, other2)
+	})
+}
+
+// The error of WaitSome says which requests have failed.
+func TestWaitSome_NamesWhatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := openTwo(t, Config{})
+		c, one := w.Comm(), []byte{1}
+		_, err := WaitSome(t.Context(), Isend(c, one, 7, 0), Isend(c, one, 1, 0), Irecv(c, one, 1, -7))
+		if err == nil || !strings.Contains(err.Error(), "request 0: send") || !strings.Contains(err.Error(), "request 2: receive") {
+			t.Errorf("%v", err)
+		}
+		closeTwo(t, w, other)
 	})
 }

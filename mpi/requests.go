@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/rawlane/rawlane/mcd"
 )
@@ -48,24 +49,32 @@ func WaitAny(ctx context.Context, requests ...*Request) (int, Status, error) {
 
 // WaitSome waits until at least one of the requests is complete that no WaitAny or WaitSome has
 // returned, and returns the places of all such: MPI_Waitsome. It is nil if there is none. The error
-// joins those of the requests, or is ctx's.
+// joins those of the requests, each with its place in the list, or is ctx's.
 func WaitSome(ctx context.Context, requests ...*Request) (places []int, err error) {
 	k, _, err := WaitAny(ctx, requests...)
 	if k < 0 {
 		return nil, err
 	}
+	if err != nil {
+		err = fmt.Errorf("request %d: %w", k, err)
+	}
 	places = []int{k}
 	for k, r := range requests {
 		if r != nil && r.completion.Done() && r.returned.CompareAndSwap(false, true) {
-			_, failure := r.outcome()
-			places, err = append(places, k), errors.Join(err, failure)
+			places = append(places, k)
+			if _, failure := r.outcome(); failure != nil {
+				err = errors.Join(err, fmt.Errorf("request %d: %w", k, failure))
+			}
 		}
 	}
 	return places, err
 }
 
-// anyOf is a goroutine that waits for one of several requests.
-type anyOf struct{ completion mcd.Completion }
+// anyOf is a goroutine that waits for one of several requests, of one world or of several.
+type anyOf struct {
+	completion mcd.Completion
+	woken      atomic.Bool
+}
 
 // awaitAny waits until one of the requests is complete that was not returned.
 func awaitAny(ctx context.Context, requests []*Request) error {
@@ -75,33 +84,20 @@ func awaitAny(ctx context.Context, requests []*Request) error {
 	if len(requests) == 0 { // another goroutine has returned the last one
 		return nil
 	}
-	w := requests[0].comm.w
 	var a anyOf
-	w.mu.Lock()
-	complete := false
+	waits := true // unless one is complete, or another goroutine has returned the last one
 	for _, r := range requests {
-		complete = complete || r.completion.Done() && !r.returned.Load()
+		waits = a.joins(r) && waits
 	}
-	if complete {
-		w.mu.Unlock()
-		return nil
+	var err error
+	if waits {
+		err = requests[0].comm.w.await(ctx, &a.completion)
 	}
-	waits := false
 	for _, r := range requests {
-		if r.active {
-			r.any = append(r.any, &a)
-			waits = true
-		}
-	}
-	w.mu.Unlock()
-	if !waits { // another goroutine has returned the last one
-		return nil
-	}
-	err := w.await(ctx, &a.completion)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, r := range requests {
+		w := r.comm.w
+		w.mu.Lock()
 		r.any = slices.DeleteFunc(r.any, func(other *anyOf) bool { return other == &a })
+		w.mu.Unlock()
 	}
 	if a.completion.Done() {
 		return nil
@@ -109,11 +105,22 @@ func awaitAny(ctx context.Context, requests []*Request) error {
 	return err
 }
 
+// joins has a request wake the goroutine. It reports false for one that is complete.
+func (a *anyOf) joins(r *Request) bool {
+	w := r.comm.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if r.active {
+		r.any = append(r.any, a)
+	}
+	return r.active
+}
+
 // completeAny wakes those that wait for one of several requests, as this one is complete. The
 // caller holds mu.
 func (r *Request) completeAny() {
 	for _, a := range r.any {
-		if !a.completion.Done() {
+		if !a.woken.Swap(true) {
 			a.completion.Complete(nil)
 		}
 	}
