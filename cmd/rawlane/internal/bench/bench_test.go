@@ -151,12 +151,12 @@ func TestBenchMPIJSON(t *testing.T) {
 func TestBenchMPI_Misuse(t *testing.T) {
 	for what, flags := range map[string][]string{
 		"which benchmark? (latency, bandwidth, bibw, put, allreduce, allgather, alltoall, bcast or barrier)": nil,
-		`unknown verb "osu_latency"`:                                                       {"osu_latency"},
-		"--size 0: want 1 to 1073741824":                                                   {"bandwidth", "-m", "0"},
-		"--size 6: want 4 to 1073741824, a multiple of 4":                                  {"allreduce", "-m", "4,6"},
+		`unknown verb "osu_latency"`:                      {"osu_latency"},
+		"--size 0: want 1 to 1073741824":                  {"bandwidth", "-m", "0"},
+		"--size 6: want 4 to 1073741824, a multiple of 4": {"allreduce", "-m", "4,6"},
 		`--algorithm "ring": want recursive doubling or multicast by each or multicast or halving and doubling`: {"allreduce", "--algorithm", "ring"},
-		"--iters 0: want 1 to 1000000":                                                     {"bcast", "--iters", "0"},
-		"unknown flag: --size":                                                             {"barrier", "--size", "4"},
+		"--iters 0: want 1 to 1000000": {"bcast", "--iters", "0"},
+		"unknown flag: --size":         {"barrier", "--size", "4"},
 	} {
 		out, errs, status := command(t, append([]string{"bench", "mpi"}, flags...)...)
 		if status != cli.ExitMisused || out != "" || !strings.Contains(errs, what) {
