@@ -1,6 +1,7 @@
 // Command testlog reads the output of "go test -json", prints what a person wants to see of it (packages, skipped
-// tests with their reason), and closes with the failures, each with its output, and a line of counts. With -no-skips
-// a skipped test is a failure, unless it says that a program is not installed, or that it was asked to be short.
+// tests with their reason), and closes with the failures, each with its output, their names, and a line of counts. A
+// test that began and has no end has failed: its program was ended under it. With -no-skips a skipped test is a
+// failure, unless it says that a program is not installed, or that it was asked to be short.
 package main
 
 import (
@@ -8,7 +9,9 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -17,7 +20,8 @@ type event struct{ Action, Package, Test, Output string }
 type log struct {
 	passed, failed, skipped, forbidden int
 	output                             map[string][]string
-	failures                           []string // the last that is printed: where a log is read first
+	running                            map[string]bool
+	failures, names                    []string // the last that is printed: where a log is read first
 }
 
 func (l *log) add(e event, noSkips bool) {
@@ -29,6 +33,9 @@ func (l *log) add(e event, noSkips bool) {
 		}
 		l.output[key] = append(l.output[key], e.Output)
 		return
+	case "run":
+		l.running[key] = true
+		return
 	case "pass":
 		if e.Test == "" {
 			fmt.Printf("ok   %s\n", e.Package)
@@ -39,7 +46,7 @@ func (l *log) add(e event, noSkips bool) {
 		if e.Test != "" {
 			l.failed++
 		}
-		l.failures = append(l.failures, fmt.Sprintf("FAIL %s\n%s", key, strings.Join(l.output[key], "")))
+		l.fail(key)
 	case "skip":
 		if e.Test == "" {
 			return
@@ -54,12 +61,26 @@ func (l *log) add(e event, noSkips bool) {
 		return
 	}
 	delete(l.output, key)
+	delete(l.running, key)
+}
+
+func (l *log) fail(key string) {
+	l.failures = append(l.failures, fmt.Sprintf("FAIL %s\n%s", key, strings.Join(l.output[key], "")))
+	l.names = append(l.names, "FAIL "+key+"\n")
+}
+
+// failRunning fails what began and has no end. What a program prints as it dies is the output of one of these.
+func (l *log) failRunning() {
+	for _, key := range slices.Sorted(maps.Keys(l.running)) {
+		l.failed++
+		l.fail(key)
+	}
 }
 
 func main() {
 	noSkips := flag.Bool("no-skips", false, "a skipped test is a failure")
 	flag.Parse()
-	l := log{output: map[string][]string{}}
+	l := log{output: map[string][]string{}, running: map[string]bool{}}
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 1<<24)
 	for in.Scan() {
@@ -70,7 +91,8 @@ func main() {
 		}
 		l.add(e, *noSkips)
 	}
-	fmt.Print(strings.Join(l.failures, ""))
+	l.failRunning()
+	fmt.Print(strings.Join(append(l.failures, l.names...), ""))
 	fmt.Printf("%d passed, %d failed, %d skipped\n", l.passed, l.failed, l.skipped)
 	if l.forbidden > 0 {
 		fmt.Printf("%d tests were skipped though we are root\n", l.forbidden)
