@@ -39,8 +39,9 @@ type ExchangerConfig struct {
 	PeerTimeout time.Duration
 	// Answer returns the answer to a request of Ask. With ready false there is none yet, and the
 	// other node keeps asking. It is called again for each repeated request, and for each part of
-	// an answer that is longer than a message. It runs in whichever goroutine polls the endpoint,
-	// and must not wait. Its request is valid until it returns.
+	// an answer that is longer than a message: one of another length begins anew. It runs in
+	// whichever goroutine polls the endpoint, and must not wait. Its request is valid until it
+	// returns.
 	Answer func(from mcd.NodeID, request []byte) (answer []byte, ready bool)
 }
 
@@ -79,6 +80,7 @@ type peerState struct {
 	linger bool          // it may still need an answer of the last round
 	asked  wire.Message  // what is asked of it: its blob of this round, or the request of an Ask; kind 0: nothing
 	blob   []byte        // its answer, as far as it is here
+	length uint32        // of the answer to a request, as the last part of it had it
 	again  monotime.Time // no unanswered message is repeated before
 }
 
@@ -143,6 +145,10 @@ func (x *Exchanger) inRound(ctx context.Context, what string, blob []byte, r rou
 		return nil, fmt.Errorf("cluster: %s after an error: %w", what, x.failed)
 	}
 	x.mu.Lock()
+	if x.closing { // Close waits for its turn
+		x.mu.Unlock()
+		return nil, fmt.Errorf("cluster: %s: %w", what, mcd.ErrClosed)
+	}
 	x.round++
 	x.mu.Unlock()
 	if r.posts {
@@ -224,7 +230,7 @@ func (x *Exchanger) repeat(ctx context.Context, what string, asked wire.Message,
 	x.mu.Lock()
 	x.start = clock.Now()
 	for _, i := range nodes {
-		x.peers[i].asked, x.peers[i].blob, x.peers[i].again = asked, nil, x.start
+		x.peers[i].asked, x.peers[i].blob, x.peers[i].length, x.peers[i].again = asked, nil, 0, x.start
 	}
 	x.mu.Unlock()
 	for {
@@ -233,11 +239,15 @@ func (x *Exchanger) repeat(ctx context.Context, what string, asked wire.Message,
 		missing := x.missing()
 		x.sendTo(missing)
 		silent := x.silent(missing)
+		closed := x.closing && asked.Kind != 0
 		x.mu.Unlock()
 		if len(missing) == 0 {
 			return nil
 		}
 		err := ctx.Err()
+		if closed {
+			err = mcd.ErrClosed
+		}
 		if err == nil && len(silent) == 0 {
 			if err = awaitTurn(ctx, x.ep, &x.turn, askInterval); err == nil {
 				continue
@@ -331,8 +341,14 @@ func awaitTurn(ctx context.Context, ep *mcd.Endpoint, turn *mcd.Completion, d ti
 }
 
 // Close closes the port. Before that it answers nodes that have not completed the last round, for
-// up to 2 s. Further calls do nothing.
+// up to 2 s. A call that is under way ends with mcd.ErrClosed. Further calls do nothing.
 func (x *Exchanger) Close() error {
+	x.mu.Lock()
+	x.closing = true
+	if !x.turn.Done() {
+		x.turn.Complete(nil) // a call under way looks
+	}
+	x.mu.Unlock()
 	x.call.Lock()
 	defer x.call.Unlock()
 	if x.failed == nil {
@@ -340,7 +356,6 @@ func (x *Exchanger) Close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), lingerTime)
 		defer cancel()
 		x.mu.Lock()
-		x.closing = true
 		for i := range x.peers {
 			x.peers[i].again = clock.Now().Add(askInterval)
 		}

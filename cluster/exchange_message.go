@@ -40,7 +40,7 @@ func part(m wire.Message, blob []byte, offset uint32, maxPayload int) wire.Messa
 // the blob is complete, and else whether to ask for the next part: not for a duplicate, whose
 // next part was asked for.
 func appendPart(blob *[]byte, m *wire.Message) (complete, askNext bool) {
-	if m.Length > MaxBlob || int(m.Offset) != len(*blob) {
+	if m.Length > MaxBlob || int(m.Offset) != len(*blob) || m.Offset > m.Length {
 		return false, false
 	}
 	*blob = append(*blob, m.Data[:min(len(m.Data), int(m.Length)-len(*blob))]...)
@@ -116,6 +116,12 @@ func (x *Exchanger) onPart(from int, m wire.Message) {
 	p.again = p.heard
 	if m.Kind == wire.Part && m.Length == wire.NotPosted {
 		p.again = p.heard.Add(x.patience(p.heard))
+	}
+	if m.Kind == wire.Answer && m.Length != p.length {
+		if p.length, p.blob = m.Length, nil; m.Offset > 0 { // another answer than the one that was begun
+			x.sendAsked(from)
+			return
+		}
 	}
 	complete, askNext := appendPart(&p.blob, &m)
 	if complete {

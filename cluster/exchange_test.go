@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/cluster"
+	"github.com/rawlane/rawlane/cluster/internal/wire"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/transport"
@@ -271,6 +272,35 @@ func TestExchanger_Ask(t *testing.T) {
 	})
 }
 
+// An answer that has another length when its next part is asked for is fetched from its begin on.
+func TestExchanger_AnswerChanges(t *testing.T) {
+	for _, answers := range [][]string{
+		{strings.Repeat("long", 1000), "short"},
+		{strings.Repeat("short", 1000), strings.Repeat("longer", 1000)},
+		{strings.Repeat("longer", 1000), strings.Repeat("short", 1000)},
+		{strings.Repeat("long", 1000), ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			calls := 0
+			all := exchangers(t, 2, fault.Config{}, cluster.ExchangerConfig{
+				Answer: func(mcd.NodeID, []byte) ([]byte, bool) {
+					calls++
+					return []byte(answers[min(calls, len(answers))-1]), true
+				},
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			want := answers[len(answers)-1]
+			if b, err := all[0].Ask(ctx, 1, nil); err != nil || string(b) != want {
+				t.Errorf("%d bytes %.20q, %v, want %d %.20q", len(b), b, err, len(want), want)
+			}
+			if err := errors.Join(all[0].Close(), all[1].Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // Any bytes from another node are ignored or refused, and a round works behind them.
 func TestExchanger_Hostile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -307,6 +337,70 @@ func TestExchanger_Hostile(t *testing.T) {
 		<-done
 		cancel()
 		<-got // forged parts may have ended it
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Close ends the call that is under way, whatever its context says.
+func TestExchanger_CloseEndsCalls(t *testing.T) {
+	ctx := context.Background()
+	for name, call := range map[string]func(x *cluster.Exchanger) error{
+		"exchange": func(x *cluster.Exchanger) error { _, err := x.Exchange(ctx, nil); return err },
+		"gather":   func(x *cluster.Exchanger) error { _, err := x.Gather(ctx, 1, nil); return err },
+		"ask":      func(x *cluster.Exchanger) error { _, err := x.Ask(ctx, 1, nil); return err },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			x := exchangers(t, 2, fault.Config{}, cluster.ExchangerConfig{})[0]
+			errs := make(chan error, 1)
+			go func() { errs <- call(x) }()
+			time.Sleep(time.Second) // virtual: it waits for the other node
+			if err := x.Close(); err != nil {
+				t.Errorf("%s: close: %v", name, err)
+			}
+			if err := <-errs; !errors.Is(err, mcd.ErrClosed) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if err := call(x); !errors.Is(err, mcd.ErrClosed) {
+				t.Errorf("%s after Close: %v", name, err)
+			}
+		})
+	}
+}
+
+// A part that begins behind the end of its blob is no part of it.
+func TestExchanger_PartBehindTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+		x, err := cluster.OpenExchanger(eps[0], cluster.ExchangerConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p *mcd.Port
+		parts := []wire.Message{
+			{Kind: wire.Part, Number: 1, Length: 5, Data: []byte("one")},
+			{Kind: wire.Part, Number: 1, Offset: 3, Length: 2, Data: []byte("!")},
+			{Kind: wire.Part, Number: 1, Offset: 3, Length: 5, Data: []byte("s.")},
+		}
+		p, err = eps[1].OpenPort(cluster.ExchangePort, mcd.PortOptions{Receive: func(batch []mcd.Message, _ bool) {
+			for i := range batch {
+				if m := wire.Parse(batch[i].Payload); m.Kind == wire.Fetch && len(parts) > 0 {
+					for _, part := range parts {
+						_ = p.TrySend(0, mcd.To(mcd.Addr{Node: 0, Port: cluster.ExchangePort}), part.Bytes())
+					}
+					parts = nil
+				}
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if got, err := x.Exchange(ctx, nil); err != nil || string(got[1]) != "ones." {
+			t.Errorf("%q, %v", got, err)
+		}
 		if err := x.Close(); err != nil {
 			t.Error(err)
 		}

@@ -184,14 +184,15 @@ func (p *hostfileParser) add(fields []string) error {
 // setAddress reads a NIC's MAC, host name, or address of a UDP link.
 func (p *hostfileParser) setAddress(nic *HostNIC, text string) error {
 	what := "MAC"
+	var key string
 	switch mac, err := transport.ParseMAC(text); {
 	case err == nil && (mac.IsMulticast() || mac.IsZero()):
 		return p.fault("%v is no station's address (want a unicast MAC)", mac)
 	case err == nil:
 		nic.MAC = mac
-		text = mac.String()
+		text, key = mac.String(), mac.String()
 	case isUDPAddr(text):
-		nic.Addr, what = text, "address"
+		nic.Addr, what, key = text, "address", udp.StationMAC(text).String()
 	case validHostName(text):
 		nic.HostName = text
 		return nil
@@ -199,16 +200,16 @@ func (p *hostfileParser) setAddress(nic *HostNIC, text string) error {
 		return p.fault("%q is neither a MAC (want 02:00:00:00:00:01) nor a host name, "+
 			"nor an address (want 10.0.0.1:7401)", text)
 	}
-	if line := p.lineOf[text]; line != 0 {
+	if line := p.lineOf[key]; line != 0 {
 		return p.fault("%s %s is on line %d too (want one line for each NIC)", what, text, line)
 	}
-	p.lineOf[text] = p.line
+	p.lineOf[key] = p.line
 	return nil
 }
 
 // isUDPAddr reports whether a text is an IP address, or one or a host name with a port.
 func isUDPAddr(text string) bool {
-	if _, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
+	if _, ok := bareIP(text); ok {
 		return true
 	}
 	if at, err := netip.ParseAddrPort(text); err == nil {
@@ -217,6 +218,14 @@ func isUDPAddr(text string) bool {
 	host, port, err := net.SplitHostPort(text)
 	n, portErr := strconv.ParseUint(port, 10, 16)
 	return err == nil && portErr == nil && n != 0 && validHostName(host)
+}
+
+// bareIP returns the IP address that a text is, perhaps in brackets.
+func bareIP(text string) (ip netip.Addr, ok bool) {
+	bare, opened := strings.CutPrefix(text, "[")
+	bare, closed := strings.CutSuffix(bare, "]")
+	ip, err := netip.ParseAddr(bare)
+	return ip, err == nil && opened == closed
 }
 
 func (p *hostfileParser) place(node mcd.NodeID, nic HostNIC) error {

@@ -67,9 +67,19 @@ func findJob(ctx context.Context, env func(string) string) (j Job, err error) {
 		return numbers(Job{Launcher: RawlaneRun, Name: env(EnvJob)}, env, EnvNode, EnvNodes)
 	case env("OMPI_COMM_WORLD_RANK") != "": // before PMI, within which its mpirun may run
 		j = Job{Launcher: OpenMPI, Name: cmp.Or(env(EnvJob), env("OMPI_MCA_ess_base_jobid")+env("PMIX_NAMESPACE"))}
-		j.Local, _ = strconv.Atoi(env("OMPI_COMM_WORLD_LOCAL_SIZE"))
-		return numbers(j, env, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")
+		const local = "OMPI_COMM_WORLD_LOCAL_SIZE"
+		if j, err = numbers(j, env, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"); err != nil || env(local) == "" {
+			return j, err
+		}
+		if j.Local, err = strconv.Atoi(env(local)); err != nil || j.Local < 1 || j.Local > j.Size {
+			return Job{}, fmt.Errorf("%w: %s=%q (want a number from 1 to %d)",
+				ErrEnvironment, local, env(local), j.Size)
+		}
+		return j, nil
 	case env("PMI_FD") != "" || env("PMI_PORT") != "" && env("PMI_ID") != "":
+		if err := checkPMI(env); err != nil {
+			return j, err
+		}
 		if pmiUsed.Swap(true) {
 			return j, fmt.Errorf("%w: this process has been a node of its PMI-1 job already", ErrEnvironment)
 		}
@@ -104,6 +114,19 @@ func findJob(ctx context.Context, env func(string) string) (j Job, err error) {
 		return j, err
 	}
 	return Job{}, nil
+}
+
+// checkPMI checks what a process has inherited from a PMI server, if it is not to dial one.
+func checkPMI(env func(string) string) error {
+	fd := env("PMI_FD")
+	if fd == "" {
+		return nil
+	}
+	if _, err := strconv.ParseUint(fd, 10, 31); err != nil {
+		return fmt.Errorf("%w: PMI_FD=%q (want the number of a socket)", ErrEnvironment, fd)
+	}
+	_, err := numbers(Job{}, env, "PMI_RANK", "PMI_SIZE")
+	return err
 }
 
 // numbers reads the node's number, and how many there are.

@@ -66,10 +66,15 @@ func TestFindJob(t *testing.T) {
 		"no number":        {EnvNode: "x", EnvNodes: "2"},
 		"beyond the size":  {EnvNode: "2", EnvNodes: "2"},
 		"negative":         {"OMPI_COMM_WORLD_RANK": "-1", "OMPI_COMM_WORLD_SIZE": "2"},
+		"no local size":    {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "2(x2)"},
+		"more on a host":   {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "3"},
 		"too many":         {EnvNode: "0", EnvNodes: "65536"},
 		"pods of how many": {"JOB_COMPLETION_INDEX": "0"},
+		"PMI of how many":  {"PMI_FD": "99", "PMI_RANK": "0"},
+		"PMI of too many":  {"PMI_FD": "99", "PMI_RANK": "0", "PMI_SIZE": "65536"},
+		"PMI by a path":    {"PMI_FD": "/tmp/socket", "PMI_RANK": "0", "PMI_SIZE": "2"},
 	} {
-		if j, err := findJob(t.Context(), env.get); !errors.Is(err, ErrEnvironment) || !strings.Contains(err.Error(), "want a number") {
+		if j, err := findJob(t.Context(), env.get); !errors.Is(err, ErrEnvironment) || !strings.Contains(err.Error(), "number") {
 			t.Errorf("%s: %+v, %v", name, j, err)
 		}
 	}

@@ -103,8 +103,20 @@ func TestMain_OneProcessToAHost(t *testing.T) {
 }
 
 // Of three processes two share a host's interface: each has a UDP port of its own, and they tell
-// each other which by their launcher.
+// each other which by their launcher, whether they are asked to or not.
 func TestMain_SomeShareAHost(t *testing.T) {
+	t.Run("asked for UDP", func(t *testing.T) { // in folders of their own: they do not meet in memory
+		shareAHost(t, "udp", [3]string{shortDir(t), shortDir(t), shortDir(t)})
+	})
+	t.Run("asked for nothing", func(t *testing.T) {
+		first, second := shortDir(t), shortDir(t)
+		shareAHost(t, "", [3]string{first, first, second})
+	})
+}
+
+// shareAHost runs a program's three processes on two hosts, with folders for shared memory.
+func shareAHost(t *testing.T, link string, dirs [3]string) {
+	t.Helper()
 	bed := testbed.ForTest(t, testbed.Config{Nodes: 2})
 	program, err := os.Executable()
 	if err != nil {
@@ -128,7 +140,7 @@ func TestMain_SomeShareAHost(t *testing.T) {
 		cmd := exec.Command(program)
 		cmd.ExtraFiles = []*os.File{os.NewFile(uintptr(pair[1]), "theirs")}
 		cmd.Env = append(os.Environ(), envProgram+"=exchange", fmt.Sprintf("PMI_RANK=%d", rank), "PMI_SIZE=3", "PMI_FD=3",
-			EnvLink+"=udp", "RAWLANE_SHM_DIR="+shortDir(t)) // one to each: they do not meet in memory
+			EnvLink+"="+link, "RAWLANE_SHM_DIR="+dirs[rank])
 		cmd.Stdout, cmd.Stderr = &out[rank], &out[rank]
 		if err := bed.Node(rank / 2).Start(cmd); err != nil {
 			t.Fatal(err)

@@ -55,7 +55,8 @@ func (n *Node) Size() int { return n.job.Size }
 func (n *Node) Job() Job { return n.job }
 
 // Exchange gives each node the bytes of all nodes, in the order of their numbers, such as the keys
-// of windows; all nodes call it. Errors are those of cluster.Exchanger.
+// of windows; all nodes call it. It waits for them until ctx ends, also for one that has died: what
+// bounds that is the launcher, or Config.Limit. Errors are those of cluster.Exchanger.
 func (n *Node) Exchange(ctx context.Context, own []byte) ([][]byte, error) {
 	x, err := n.open()
 	if err != nil {
@@ -64,7 +65,8 @@ func (n *Node) Exchange(ctx context.Context, own []byte) ([][]byte, error) {
 	return x.Exchange(ctx, own)
 }
 
-// Gather gives one node the bytes of all nodes; all nodes call it. Others get nil.
+// Gather gives one node the bytes of all nodes; all nodes call it. Others get nil. It waits as
+// Exchange does.
 func (n *Node) Gather(ctx context.Context, root mcd.NodeID, own []byte) ([][]byte, error) {
 	x, err := n.open()
 	if err != nil {

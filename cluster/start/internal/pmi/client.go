@@ -21,6 +21,9 @@ import (
 // MaxValue is how long a value may be, in bytes: Slurm cuts longer lines, and does not say so.
 const MaxValue = 800
 
+// maxLine bounds a server's line, in bytes: with the longest value, and whatever else it says.
+const maxLine = 16 << 10
+
 // ErrProtocol: the server has not answered as PMI-1 does.
 var ErrProtocol = errors.New("no answer of PMI-1")
 
@@ -42,7 +45,7 @@ func Open(ctx context.Context, env func(string) string) (c *Client, err error) {
 	if conn == nil || err != nil {
 		return nil, err
 	}
-	c = &Client{Rank: -1, conn: conn, in: bufio.NewReader(conn)}
+	c = &Client{Rank: -1, conn: conn, in: bufio.NewReaderSize(conn, maxLine)}
 	defer func() {
 		if err != nil {
 			_ = conn.Close() // the first error is the one to report
@@ -133,10 +136,14 @@ func (c *Client) ask(request, answer string) (map[string]string, error) {
 
 // read reads an answer.
 func (c *Client) read(want string) (map[string]string, error) {
-	line, err := c.in.ReadString('\n')
+	slice, err := c.in.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		return nil, fmt.Errorf("a line of more than %d bytes in place of %s: %w", maxLine, want, ErrProtocol)
+	}
 	if err != nil {
 		return nil, err
 	}
+	line := string(slice)
 	fields := Parse(line)
 	if rc := fields["rc"]; fields["cmd"] != want || rc != "" && rc != "0" {
 		return nil, fmt.Errorf("%q in place of %s: %w", strings.TrimSpace(line), want, ErrProtocol)
@@ -144,14 +151,9 @@ func (c *Client) read(want string) (map[string]string, error) {
 	return fields, nil
 }
 
-// Parse takes a line apart. Of fields that others have put only value= may have spaces, up to the
-// end of the line.
+// Parse takes a line apart. Values have no spaces: Put refuses them.
 func Parse(line string) map[string]string {
 	fields := map[string]string{}
-	line = strings.TrimRight(line, "\r\n")
-	if before, value, ok := strings.Cut(line, "value="); ok {
-		line, fields["value"] = before, value
-	}
 	for _, field := range strings.Fields(line) {
 		key, value, _ := strings.Cut(field, "=")
 		fields[key] = value
@@ -188,6 +190,9 @@ func (c *Client) Get(ctx context.Context, key string) (string, error) {
 	answer, err := c.ask(fmt.Sprintf("get kvsname=%s key=%s", c.Job, key), "get_result")
 	if err != nil {
 		return "", fmt.Errorf("PMI: %s: %w", key, errors.Join(err, ctx.Err()))
+	}
+	if strings.EqualFold(answer["found"], "false") { // some servers tell
+		return "", fmt.Errorf("PMI: %s: nobody has put it: %w", key, ErrProtocol)
 	}
 	return answer["value"], nil
 }

@@ -110,6 +110,34 @@ func TestClient(t *testing.T) {
 	}
 }
 
+// Servers may say more of a value than the value, before it or behind, as MPICH's of late do.
+func TestGet_MoreThanTheValue(t *testing.T) {
+	for answer, want := range map[string]string{
+		"cmd=get_result rc=0 value=1=2":                         "1=2",
+		"cmd=get_result rc=0 msg=success value=1=2":             "1=2",
+		"cmd=get_result rc=0 found=TRUE value=1=2":              "1=2",
+		"cmd=get_result rc=0 value=1=2 found=TRUE":              "1=2",
+		"cmd=get_result value=1=2 found=TRUE rc=0 msg=success ": "1=2",
+		"cmd=get_result rc=0 value= found=FALSE":                "",
+		"cmd=get_result value=1 found=TRUE rc=1":                "",
+	} {
+		c, err := pmi.Open(t.Context(), inherited(t, "0", "1", func(c net.Conn) {
+			in := bufio.NewReader(c)
+			for _, a := range []string{"cmd=response_to_init rc=0", "cmd=my_kvsname kvsname=k", answer} {
+				_, _ = in.ReadString('\n')
+				fmt.Fprintln(c, a)
+			}
+			_ = c.Close()
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := c.Get(t.Context(), "k"); got != want || errors.Is(err, pmi.ErrProtocol) != (want == "") {
+			t.Errorf("%s: %q, %v; want %q", answer, got, err, want)
+		}
+	}
+}
+
 // Without a server there is no client, and no error.
 func TestOpen_Nobody(t *testing.T) {
 	for _, env := range []map[string]string{{}, {"PMI_PORT": "127.0.0.1:1"}, {"PMI_ID": "0"}, {"PMI_RANK": "0", "PMI_SIZE": "1"}} {
@@ -147,6 +175,7 @@ func TestOpen_Refuses(t *testing.T) {
 		"another answer":         {inherited(t, "0", "2", says("HTTP/1.1 400 Bad Request")), pmi.ErrProtocol},
 		"no name":                {inherited(t, "0", "2", says("cmd=response_to_init rc=0", "cmd=get_result")), pmi.ErrProtocol},
 		"a store without a name": {inherited(t, "0", "2", says("cmd=response_to_init rc=0", "cmd=my_kvsname kvsname=")), pmi.ErrProtocol},
+		"a line without bound":   {inherited(t, "0", "2", says("cmd=response_to_init rc=0 msg="+strings.Repeat("x", 1<<20))), pmi.ErrProtocol},
 		"told no rank":           {dialled(t, says("cmd=initack rc=0\ncmd=set size=2\ncmd=set debug=0\ncmd=set x=y")), pmi.ErrProtocol},
 		"told half of it":        {dialled(t, says("cmd=initack rc=0\ncmd=set size=2")), io.EOF},
 		"told something else":    {dialled(t, says("cmd=initack rc=0\ncmd=barrier_out")), pmi.ErrProtocol},
