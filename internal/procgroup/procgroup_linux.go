@@ -23,3 +23,8 @@ func End(c *exec.Cmd, force bool) {
 		_ = syscall.Kill(-c.Process.Pid, signal) // it may have ended already
 	}
 }
+
+// Left reports whether processes of the group of a program are there, which End would reach.
+func Left(c *exec.Cmd) bool {
+	return c.Process != nil && syscall.Kill(-c.Process.Pid, 0) == nil
+}

@@ -17,3 +17,6 @@ func End(c *exec.Cmd, _ bool) {
 		_ = c.Process.Kill() // it may have ended already
 	}
 }
+
+// Left is for Linux.
+func Left(*exec.Cmd) bool { return false }

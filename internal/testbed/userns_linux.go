@@ -51,13 +51,14 @@ func Reexec() error {
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
 		Pdeathsig:   syscall.SIGKILL,
 	}
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
 	if err := cmd.Start(); err != nil {
+		signal.Stop(signals)
 		return fmt.Errorf("make a user namespace: %w (%w; run as root, or allow them: "+
 			"sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, "+
 			"kernel.apparmor_restrict_unprivileged_userns)", err, transport.ErrPermission)
 	}
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
 	go func() { // until the process ends
 		for s := range signals {
 			_ = cmd.Process.Signal(s) // it may be gone already

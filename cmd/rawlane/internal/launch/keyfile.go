@@ -59,6 +59,9 @@ func (c *ClusterFlags) Unkeyed() *ClusterFlags {
 // Parent reports whether RunNodes starts a process for each node, and leaves the work to these.
 func (c *ClusterFlags) Parent() bool { return !c.Here() && c.Mode == ModeProcesses }
 
+// Together reports whether RunNodes runs all nodes in this process.
+func (c *ClusterFlags) Together() bool { return c.Mode == modeThreads }
+
 // useKeyFile takes the key file from the host file, if nothing else names one.
 func (c *ClusterFlags) useKeyFile() error {
 	if c.Hostfile != "" && c.KeyFile == "" {

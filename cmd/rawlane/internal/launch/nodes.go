@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/mcd"
@@ -134,17 +135,21 @@ func inNamespaces(
 	return links, bed, nil
 }
 
-// Open makes an endpoint of each node's links. closeAll closes the endpoints and calls closeNet.
+// Open makes an endpoint of each node's links. closeAll closes the endpoints and calls closeNet; an
+// Open that fails has done so.
 func (c *ClusterFlags) Open(
 	links [][]transport.Link, closeNet func() error,
 ) (nodes []*mcd.Endpoint, closeAll func() error, err error) {
 	router, err := c.router()
-	if err != nil {
-		return nil, nil, err
+	var rec *recorder
+	if err == nil {
+		rec, err = c.recorder()
 	}
-	rec, err := c.recorder()
 	if err != nil {
-		return nil, nil, err
+		for _, l := range slices.Concat(links...) {
+			err = errors.Join(err, l.Close())
+		}
+		return nil, nil, errors.Join(err, closeNet())
 	}
 	closeRecorder := rec.close
 	closeAll = func() error {
@@ -172,7 +177,7 @@ func (c *ClusterFlags) Open(
 	return nodes, closeAll, nil
 }
 
-// endpoint opens an endpoint on links with the faults of the flags, the first one recorded.
+// endpoint opens an endpoint on links with the faults of the flags, recorded if rec is not nil.
 func (c *ClusterFlags) endpoint(cfg mcd.Config, rec *recorder, links []transport.Link) (*mcd.Endpoint, error) {
 	if c.Wrap != nil {
 		wrapped, err := c.Wrap(links[0])
@@ -195,7 +200,7 @@ func (c *ClusterFlags) endpoint(cfg mcd.Config, rec *recorder, links []transport
 	return mcd.Open(cfg, links...)
 }
 
-// recorder writes a link's frames to a file. A nil recorder does nothing.
+// recorder writes a node's frames to a file. A nil recorder does nothing.
 type recorder struct {
 	out  *os.File
 	file *capture.File
@@ -214,16 +219,19 @@ func (c *ClusterFlags) recorder() (*recorder, error) {
 	return &recorder{out: out, file: capture.NewFile(out)}, err
 }
 
-// wrap has the first of a node's links recorded.
-func (r *recorder) wrap(links []transport.Link) (err error) {
+// wrap has a node's links recorded, each as an interface of the file.
+func (r *recorder) wrap(links []transport.Link) error {
 	if r == nil {
 		return nil
 	}
-	recorded, err := r.file.Wrap(links[0])
-	if err == nil {
-		links[0] = recorded
+	for i, l := range links {
+		recorded, err := r.file.Wrap(l)
+		if err != nil {
+			return err
+		}
+		links[i] = recorded
 	}
-	return err
+	return nil
 }
 
 func (r *recorder) close() error {

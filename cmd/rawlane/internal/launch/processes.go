@@ -118,6 +118,10 @@ func RunAll(
 ) error {
 	ctx, cancel := context.WithCancelCause(user)
 	defer cancel(nil)
+	starting := user
+	if grace == 0 {
+		starting = ctx // what would be ended at once is not waited for
+	}
 	var running sync.WaitGroup
 	over := make([]atomic.Bool, len(programs))
 	for k, p := range programs {
@@ -130,7 +134,7 @@ func RunAll(
 		running.Go(func() {
 			runtime.LockOSThread() // which is to stay as long as the program
 			defer runtime.UnlockOSThread()
-			err := start(user, k, p)
+			err := start(starting, k, p)
 			started <- err
 			if err != nil {
 				return

@@ -99,6 +99,32 @@ func TestRunAll_FailureIsSeenBehindAnOpenOutput(t *testing.T) {
 	}
 }
 
+// A program that fails ends the run also while another one waits for its start, as for a host that
+// does not answer.
+func TestRunAll_FailureIsSeenBeforeAllAreStarted(t *testing.T) {
+	start := func(ctx context.Context, node int, p *exec.Cmd) error {
+		if node == 0 {
+			return p.Start()
+		}
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		programs := []*exec.Cmd{shell(nil, "exit 3"), shell(nil, "sleep 600")}
+		ended <- launch.RunAll(t.Context(), start, programs, 0, nil)
+	}()
+	select {
+	case err := <-ended:
+		var status *cli.StatusError
+		if !errors.As(err, &status) || status.Node != 0 || status.Status != 3 {
+			t.Errorf("%v, want node 0's exit status 3", err)
+		}
+	case <-time.After(runPatience):
+		t.Error("the run does not end")
+	}
+}
+
 // What a program that ends well has started may go on, and is printed.
 func TestRunAll_OutputOfWhatAProgramHasStarted(t *testing.T) {
 	goOn, release, err := os.Pipe()

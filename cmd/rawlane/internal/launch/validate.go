@@ -129,11 +129,14 @@ func (c *ClusterFlags) Cores() ([]int, error) {
 	if c.Here() {
 		processes = 1
 	}
+	together := c.Kind == inMemory || c.Mode == modeThreads
 	switch {
-	case c.Pin == "none", c.Kind == inMemory && c.Pin == "auto":
+	case c.Pin == "none", together && c.Pin == "auto":
 		return nil, nil
 	case c.Kind == inMemory:
 		return nil, cli.Misuse("--pin: the fabric's nodes share one process")
+	case together:
+		return nil, cli.Misuse("--pin: with --mode threads the nodes share one process")
 	case c.Pin == "auto" && (c.Here() || c.Nodes > len(AllowedCores())):
 		return nil, nil
 	case c.Pin == "auto":

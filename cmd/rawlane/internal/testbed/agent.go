@@ -19,9 +19,12 @@ import (
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
-// agentGrace is how long a program may take to end after SIGTERM, where nobody listens to it any
-// more.
+// agentGrace is how long a program, and what it has started, may take to end after SIGTERM, where
+// nobody listens to it any more.
 const agentGrace = 5 * time.Second
+
+// groupInterval is between two looks at whether they have ended.
+const groupInterval = 20 * time.Millisecond
 
 // agentGreeting is the first line that an agent prints: its connection is there.
 const agentGreeting = "rawlane agent\n"
@@ -86,26 +89,39 @@ func runUntilHangup(ctx context.Context, p *exec.Cmd, folder string) error {
 		waitHangup(os.Stdout)
 		cancel(errHangup)
 	}()
-	go func() { // until the program has ended
+	over := make(chan struct{})
+	go func() { // until the program has ended, or its group where that is ended
+		defer close(over)
 		select {
 		case <-ended:
-			return
 		case <-ctx.Done():
-		}
-		procgroup.End(p, false)
-		select {
-		case <-ended:
-		case <-time.After(agentGrace):
-			procgroup.End(p, true)
+			endGroup(p)
 		}
 	}()
 	err = p.Wait()
 	close(ended)
+	<-over
 	leave(errors.Is(context.Cause(ctx), errHangup))
 	if err != nil {
 		return &cli.StatusError{Status: testbed.ExitStatus(err), How: err.Error()}
 	}
 	return nil
+}
+
+// endGroup ends the group of a program: what the program has started may take longer than it does.
+func endGroup(p *exec.Cmd) {
+	procgroup.End(p, false)
+	look := time.NewTicker(groupInterval)
+	defer look.Stop()
+	grace := time.After(agentGrace)
+	for procgroup.Left(p) {
+		select {
+		case <-look.C:
+		case <-grace:
+			procgroup.End(p, true)
+			return
+		}
+	}
 }
 
 // enter says in the folder, by a file of this agent's, that it is used. leave takes that back, and

@@ -107,6 +107,9 @@ func bedExec(name string, node int, args []string) error {
 
 // ask sends a request and then the signals of this process to the holder, and waits for its answer.
 func ask(name string, r *bedRequest) error {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP) // before the program can have started
+	defer signal.Stop(signals)
 	c, err := dialBed(name)
 	if err != nil {
 		return err
@@ -115,9 +118,6 @@ func ask(name string, r *bedRequest) error {
 	if err := send(c, r); err != nil {
 		return err
 	}
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
-	defer signal.Stop(signals)
 	go func() { // until the process ends
 		for to := json.NewEncoder(c); ; {
 			_ = to.Encode(<-signals) // the program may have ended

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/rawlane/rawlane/cluster"
 )
 
 // slots is a host, and how many programs it is for.
@@ -13,6 +15,9 @@ type slots struct {
 	host  string // as the remote shell takes it: a name, an alias, user@name
 	count int
 }
+
+// byteOrderMark is what some editors write before the first line.
+const byteOrderMark = "\ufeff"
 
 // parseHosts reads a list of hosts, as mpirun has it: a line for each, with how many programs it is
 // for. Lines of one host add up.
@@ -24,20 +29,23 @@ func parseHosts(name string, r io.Reader) (all []slots, err error) {
 	lines := bufio.NewScanner(r)
 	for number := 1; lines.Scan(); number++ {
 		text, _, _ := strings.Cut(lines.Text(), "#")
+		if number == 1 {
+			text = strings.TrimPrefix(text, byteOrderMark)
+		}
 		words := strings.Fields(text)
 		if len(words) == 0 {
 			continue
 		}
-		s := slots{host: words[0], count: 1}
-		count := ""
+		s, count := slots{host: words[0]}, "1"
 		if host, after, ok := strings.Cut(words[0], ":"); ok && !strings.Contains(after, ":") { // else an IPv6 address
 			s.host, count = host, after
 		} else if len(words) == 2 {
 			count, _ = strings.CutPrefix(words[1], "slots=")
 			words = words[:1]
 		}
-		if count != "" {
-			s.count, err = strconv.Atoi(count)
+		s.count, err = strconv.Atoi(count)
+		if err == nil && s.count > cluster.MaxNodes {
+			return nil, fmt.Errorf("%s:%d: %d slots (want 1 to %d)", name, number, s.count, cluster.MaxNodes)
 		}
 		if err != nil || s.count < 1 || len(words) > 1 || s.host == "" || s.host[0] == '-' {
 			return nil, fmt.Errorf("%s:%d: %q (want NAME, NAME:SLOTS or NAME slots=SLOTS)",

@@ -14,6 +14,8 @@ func TestParseHosts(t *testing.T) {
 		"# none\n\n  a  # one\nb:1":  {{"a", 1}, {"b", 1}},
 		"a\nb\na:2\n":                {{"a", 3}, {"b", 1}},
 		"user@a:4\n":                 {{"user@a", 4}},
+		"\ufeffa\n":                  {{"a", 1}},
+		"a:65535":                    {{"a", 65535}},
 		"fd00::1\nfd00::2 slots=2\n": {{"fd00::1", 1}, {"fd00::2", 2}},
 	} {
 		if got, err := parseHosts("f", strings.NewReader(text)); err != nil || !slices.Equal(got, want) {
@@ -29,6 +31,9 @@ func TestParseHosts(t *testing.T) {
 		"a b":                   `f:1: "a b" (want`,
 		"a slots=1 b":           `f:1: "a slots=1 b" (want`,
 		"a:1 slots=2":           `f:1: "a:1 slots=2" (want`,
+		"a:":                    `f:1: "a:" (want`, // as "a:$SLOTS" is, where that is not set
+		"a slots=":              `f:1: "a slots=" (want`,
+		"a:65536":               `f:1: 65536 slots (want 1 to 65535)`,
 		":2":                    `f:1: ":2" (want`,
 		"-oProxyCommand=reboot": `f:1: "-oProxyCommand=reboot" (want`,
 	} {
@@ -44,6 +49,25 @@ func TestSpread(t *testing.T) {
 	for n, want := range map[int]string{0: "", 1: "a", 2: "a a", 3: "a a b", 5: "a a b b b", 9: "a a b b b"} {
 		if got := strings.Join(spread(all, n), " "); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+}
+
+// A name that is this host's loopback is no address for others to meet its programs at.
+func TestFindAddrs_Loopback(t *testing.T) {
+	for text, want := range map[string]string{
+		"127.0.1.1 192.0.2.1": "host 127.0.1.1: its address is 127.0.1.1 here, by which 192.0.2.1 does not reach it",
+		"192.0.2.1 ::1":       "host ::1: its address is ::1 here, by which 192.0.2.1 does not reach it",
+		"127.0.0.1 127.0.0.2": "",
+		"192.0.2.1 192.0.2.2": "",
+	} {
+		hosts := strings.Fields(text)
+		r := remote{
+			shell: []string{"remote"}, hosts: hosts, share: map[string]int{hosts[0]: 1, hosts[1]: 1}, slot: []int{0, 0},
+			verb: &runVerb{link: "udp", hosts: "list"},
+		}
+		if err := r.findAddrs(t.Context()); (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
 }

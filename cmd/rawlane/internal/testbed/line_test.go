@@ -16,7 +16,7 @@ func TestLineWriter(t *testing.T) {
 		if n, err := w.Write([]byte(text)); n != len(text) || err != nil {
 			t.Fatalf("%d of %d, %v", n, len(text), err)
 		}
-		if len(w.rest) >= maxLine {
+		if len(w.rest) > maxLine {
 			t.Fatalf("%d bytes are kept", len(w.rest))
 		}
 	}
@@ -26,6 +26,11 @@ func TestLineWriter(t *testing.T) {
 	write("\n")
 	if got, want := out.String(), "[7] one\n[7] two\n[7] "+strings.Repeat("x", maxLine-1)+"\n"; got != want {
 		t.Errorf("%d bytes %.40q, want %d", len(got), got, len(want))
+	}
+	out.Reset()
+	write(strings.Repeat("z", maxLine) + "\nnext\n") // as long as a line may be: one
+	if got, want := out.String(), "[7] "+strings.Repeat("z", maxLine)+"\n[7] next\n"; got != want {
+		t.Errorf("%d bytes …%q, want %d", len(got), got[len(got)-20:], len(want))
 	}
 	out.Reset()
 	const pieces = 100

@@ -21,6 +21,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/cluster/start"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
@@ -111,6 +112,9 @@ func (r *runVerb) onHosts(cmd *cobra.Command, program string) (at *place, err er
 	if n > total {
 		return nil, cli.Misuse("-n %d: %s has %d slots (want at most as many)", n, r.hosts, total)
 	}
+	if n > cluster.MaxNodes {
+		return nil, cli.Misuse("%d programs on the slots of %s (want -n, and at most %d)", n, r.hosts, cluster.MaxNodes)
+	}
 	path, err := exec.LookPath(program)
 	if err != nil {
 		return nil, err
@@ -174,14 +178,26 @@ func (r *remote) findAddrs(ctx context.Context) error {
 	default:
 		return nil
 	}
-	next := map[string]int{}
-	for _, host := range r.hosts {
-		ip, err := r.lookup(ctx, host)
-		if err != nil {
-			return err
+	ips := map[string]string{} // asked for once: names may have several
+	local, other := "", ""     // hosts with a loopback address, and with another one
+	for node, host := range r.hosts {
+		if ips[host] == "" {
+			ip, err := r.lookup(ctx, host)
+			if err != nil {
+				return err
+			}
+			ips[host] = ip
+			if net.ParseIP(ip).IsLoopback() {
+				local = host
+			} else {
+				other = host
+			}
 		}
-		r.addrs = append(r.addrs, net.JoinHostPort(ip, strconv.Itoa(udp.DefaultPort+next[host])))
-		next[host]++
+		r.addrs = append(r.addrs, net.JoinHostPort(ips[host], strconv.Itoa(udp.DefaultPort+r.slot[node])))
+	}
+	if local != "" && other != "" { // as some systems have it for their own name
+		return fmt.Errorf("host %s: its address is %s here, by which %s does not reach it "+
+			"(want a name or an address in %s by which all do)", local, ips[local], other, r.verb.hosts)
 	}
 	return nil
 }
@@ -251,6 +267,9 @@ func (r *remote) prepare(ctx context.Context) error {
 			var says bytes.Buffer
 			c.Stderr = &says
 			out, err := c.Output()
+			if errors.Is(err, exec.ErrWaitDelay) {
+				err = nil // the shell itself has ended well
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			lines := strings.Split(strings.TrimSpace(string(out)), "\n") // the first may be a login shell's
@@ -337,6 +356,8 @@ func (r *remote) command(node int, args, env []string) *exec.Cmd {
 func (r *remote) env(node int) []string {
 	host := r.hosts[node]
 	env := []string{start.EnvJob + "=" + r.job, start.EnvInterfaces + "=" + r.verb.iface}
+	// Not what is there for a program that another launcher has started.
+	env = append(env, start.EnvListen+"=", start.EnvSeeds+"=", start.EnvSegment+"=", start.EnvHostfile+"=")
 	if r.verb.keyFile != "" {
 		env = append(env, start.EnvKeyFile+"="+r.folders[host]+"/key")
 	}

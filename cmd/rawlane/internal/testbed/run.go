@@ -323,7 +323,7 @@ type printer struct {
 	failed     func(err error) // called when a line cannot be written
 }
 
-// maxLine bounds a line, in bytes: a longer one is printed as several.
+// maxLine bounds a line, in bytes without its end: a longer one is printed as several.
 const maxLine = 64 << 10
 
 // lineWriter writes whole lines, each after a prefix.
@@ -331,17 +331,17 @@ type lineWriter struct {
 	prefix  string
 	out     io.Writer
 	printer *printer
-	rest    []byte // of a line that has not ended: less than maxLine
+	rest    []byte // of a line that has not ended: maxLine at most
 	greeted func() // called for the agent's greeting, which is not printed; nil: there is none
 }
 
 func (w *lineWriter) Write(b []byte) (int, error) {
 	w.rest = append(w.rest, b...)
 	for {
-		end := bytes.IndexByte(w.rest[:min(len(w.rest), maxLine)], '\n')
+		end := bytes.IndexByte(w.rest[:min(len(w.rest), maxLine+1)], '\n')
 		line := w.rest[:end+1]
 		if end < 0 {
-			if len(w.rest) < maxLine {
+			if len(w.rest) <= maxLine {
 				return len(b), nil
 			}
 			end = maxLine - 1
