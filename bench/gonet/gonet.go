@@ -68,6 +68,7 @@ type Load struct {
 	Warm  int                             // round trips before those that count
 	Iters int                             // round trips that count
 	Often func(ctx context.Context) error // called before every 1000th round trip; may be nil
+	Begin func()                          // called before the first that counts; may be nil
 }
 
 // timeout bounds 1000 round trips.
@@ -95,6 +96,9 @@ func Ping(
 					return err
 				}
 			}
+		}
+		if i == load.Warm && load.Begin != nil {
+			load.Begin()
 		}
 		start := time.Now()
 		if _, err := c.Write(b); err != nil {

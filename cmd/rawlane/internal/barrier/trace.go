@@ -139,7 +139,10 @@ func (b *traceVerb) trace(ctx context.Context, ep *mcd.Endpoint, out io.Writer) 
 	traces := make([]barrier.Trace, b.iters)
 	for i := range traces {
 		if b.late.by > 0 && int(ep.Node()) == b.late.node {
-			time.Sleep(b.late.by)
+			select {
+			case <-time.After(b.late.by):
+			case <-ctx.Done():
+			}
 		}
 		if err := g.Barrier(ctx); err != nil {
 			return err
@@ -183,9 +186,12 @@ func (b *traceVerb) show(ep *mcd.Endpoint, g *barrier.Group, parts [][]byte, out
 	nodes := ep.Nodes()
 	all := make([][]barrier.Trace, len(nodes))
 	for k, n := range nodes {
-		if err := json.Unmarshal(parts[k], &all[k]); err != nil || len(all[k]) != b.iters {
-			return fmt.Errorf("node %d has %d traces, and not %d (give all the same --iters): %w",
-				n.ID, len(all[k]), b.iters, err)
+		if err := json.Unmarshal(parts[k], &all[k]); err != nil {
+			return fmt.Errorf("node %d: %w", n.ID, err)
+		}
+		if len(all[k]) != b.iters {
+			return fmt.Errorf("node %d has %d traces, and not %d (give all the same --iters)",
+				n.ID, len(all[k]), b.iters)
 		}
 	}
 	t := newTraceResult(nodes, all)

@@ -283,6 +283,36 @@ func TestBenchCSV(t *testing.T) {
 	}
 }
 
+// Nodes that are threads of this process are on no core of their own, and are not said to be.
+func TestBench_ThreadsAreNotPinned(t *testing.T) {
+	flags := []string{"bench", "amo", "--link", "shm", "--mode", "threads", "--iters", "5", "--bytes", "64"}
+	out, errs, status := command(t, append(flags, "--json")...)
+	var r memoryResult
+	if err := json.Unmarshal([]byte(out), &r); err != nil || status != cli.ExitDone || errs != "" || r.Pin != notPinned {
+		t.Errorf("status %d, said %s, printed %s", status, errs, out)
+	}
+	if out, errs, status = command(t, flags...); status != cli.ExitDone || !strings.Contains(out, ", threads, one process, ") {
+		t.Errorf("status %d, said %s, printed\n%s", status, errs, out)
+	}
+	_, errs, status = command(t, append(flags, "--pin", "0,1")...)
+	if status != cli.ExitMisused || !strings.Contains(errs, "--pin: with --mode threads the nodes share one process") {
+		t.Errorf("status %d, said %s", status, errs)
+	}
+}
+
+// A file of --capture that cannot be made leaves no folder of segments behind.
+func TestBench_FailedCaptureLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv(launch.EnvSegmentDir, dir)
+	_, errs, status := command(t, "bench", "amo", "--link", "shm", "--mode", "threads", "--capture", filepath.Join(dir, "none", "x"))
+	if status != cli.ExitFailed || !strings.Contains(errs, "no such file or directory") {
+		t.Errorf("status %d, said %s", status, errs)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
 func TestBenchTable(t *testing.T) {
 	out, errs, status := command(t, "bench", "latency", "--size", "4,64", "--iters", "100")
 	lines := strings.Split(out, "\n")
@@ -343,8 +373,8 @@ func TestBenchLatency_WhatAKeyCosts(t *testing.T) {
 			strings.Count(out, "  / plain  authenticated  refused\n") != 2 {
 			t.Errorf("status %d, said %s, printed\n%s", status, errs, out)
 		}
-		for _, other := range []string{"rate", "put", "barrier"} {
-			out, errs, status := command(t, "bench", other, "--iters", "50", "--key-file", file)
+		for _, other := range [][]string{{"rate"}, {"put", "--bytes", "64K"}, {"barrier"}} {
+			out, errs, status := command(t, slices.Concat([]string{"bench"}, other, []string{"--iters", "50", "--key-file", file})...)
 			if status != cli.ExitDone || errs != "" || strings.Count(out, ", "+with+", ") != 1 || strings.Contains(out, "without") {
 				t.Errorf("%s: status %d, said %s, printed\n%s", other, status, errs, out)
 			}

@@ -152,7 +152,7 @@ func (c *client) breakdown(ctx context.Context, r *result) error {
 	halves := newTimes()
 	for _, bar := range s.plain.Distribution() {
 		if bar.Count > 0 {
-			_ = halves.RecordValues(bar.To/2, bar.Count) // none is longer than a minute
+			_ = halves.RecordValues(bar.To/2, bar.Count) // none is longer than half of maxTime
 		}
 	}
 	r.recordPingPong(halves, time.Since(begun))

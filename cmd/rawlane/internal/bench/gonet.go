@@ -53,9 +53,12 @@ func addressOf(ifname string) (ip netip.Addr, ok bool) {
 // other node in turn.
 func (c *client) beside(ctx context.Context, r *result) error {
 	h := newTimes()
-	load := gonet.Load{Size: r.SizeBytes, Warm: r.Iters / warmUpShare, Iters: r.Iters, Often: c.keepAlive}
+	var since func() float64
+	load := gonet.Load{
+		Size: r.SizeBytes, Warm: r.Iters / warmUpShare, Iters: r.Iters, Often: c.keepAlive,
+		Begin: func() { since = allocations() },
+	}
 	var elapsed time.Duration
-	since := allocations()
 	for _, peer := range c.peers {
 		to, err := netip.ParseAddrPort(c.echoes[peer])
 		if err != nil {
@@ -69,8 +72,8 @@ func (c *client) beside(ctx context.Context, r *result) error {
 		if err := gonet.Ping(ctx, r.Link, to, load, record); err != nil {
 			return fmt.Errorf("--beside %s: node %d: %w", r.Link, peer, err)
 		}
+		r.Allocs += since() / float64(r.Iters*len(c.peers))
 	}
 	r.recordPingPong(h, elapsed)
-	r.Allocs = since() / float64(h.TotalCount())
 	return nil
 }

@@ -178,7 +178,8 @@ func TestLogP_FindsWhatALinkCosts(t *testing.T) {
 				if !good {
 					t.Logf("%+v, %v\nwithout costs %+v, %v", got, err2, free, err)
 				}
-				return good, err == nil && free.RTT2US > crowdedUS
+				costs := cli.Micros(c.send + c.receive + c.flight)
+				return good, err == nil && err2 == nil && max(free.RTT2US, got.RTT2US-costs) > crowdedUS
 			})
 		})
 	}

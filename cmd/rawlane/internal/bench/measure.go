@@ -22,9 +22,11 @@ const (
 	warmUpShare = 10
 )
 
-// newTimes returns a histogram of times in ns, up to a minute: whatever takes longer is an error
-// before.
-func newTimes() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(time.Minute), 3) }
+// maxTime is the longest time that is counted: 1 GiB at 300 KB a second.
+const maxTime = time.Hour
+
+// newTimes returns a histogram of times in ns.
+func newTimes() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(maxTime), 3) }
 
 // allocations counts the allocations of this process from now on.
 func allocations() (since func() float64) {

@@ -153,15 +153,15 @@ func (b *messageBench) part(ctx context.Context, n *node) error {
 	}
 	for _, network := range networks {
 		for _, size := range b.sizes {
-			r, measure := n.form, b.measure
+			r, measure, keys := n.form, b.measure, b.keyCost
 			r.SizeBytes, r.Window, r.Batch = size, b.window, b.batch
 			if network != "" {
 				r.Link, r.Tagged, r.VID, r.PCP, r.Routed = network, false, 0, 0, false
 				r.Keys = launch.Unprotected
-				measure = (*client).beside
+				measure, keys = (*client).beside, nil
 			}
 			n.lines.Say("%s by %s, %d bytes ...", b.name, r.Link, size)
-			if err := b.keyCost.measure(ctx, c, &r, measure); err != nil {
+			if err := keys.measure(ctx, c, &r, measure); err != nil {
 				return err
 			}
 			if err := n.lines.Write(&r, r.head(), r.line()); err != nil {

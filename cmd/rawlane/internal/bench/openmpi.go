@@ -88,7 +88,8 @@ func (b *barrierBench) measureTransport(
 	for i, loop := range barrierLoops {
 		r := b.result(result{
 			Schema: resultSchema, Bench: b.name, Host: launch.ThisHost(lo.Name, lo.MTU),
-			Link: transport, Nodes: b.cluster.Nodes, NICs: 1, Algo: mpiAlgo, Iters: b.iters, Pin: notPinned,
+			Link: transport, Nodes: b.cluster.Nodes, NICs: 1, Algo: mpiAlgo, Iters: b.iters,
+			Keys: launch.Unprotected, Pin: notPinned,
 		}, loop)
 		r.Mode, r.Chosen, r.MPIVersion = launch.ModeProcesses, mpiAlgo+" "+transport, m.Version
 		r.fill(samples[i])

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/rawlane/rawlane/mcd"
@@ -80,16 +81,19 @@ func (p *pinger) begin(ctx context.Context, now time.Time) {
 func (p *pinger) await(ctx context.Context) error {
 	for {
 		n, from, err := p.port.Recv(p.ctx, p.b)
-		if err != nil {
+		if err != nil && !isLonger(err) {
 			return p.fault(ctx, err)
 		}
-		if from == p.to && n == len(p.b) && p.stamped() {
+		if err == nil && from == p.to && n == len(p.b) && p.stamped() {
 			p.inARow = 0
 			return nil
 		}
 		p.stamp() // a late echo of an earlier ping has overwritten it
 	}
 }
+
+// isLonger reports whether a message had no room: it is a late echo of a longer size.
+func isLonger(err error) bool { return errors.Is(err, io.ErrShortBuffer) }
 
 // stamp numbers the message, if it is long enough, so that a late echo is not taken for another.
 func (p *pinger) stamp() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -79,6 +80,9 @@ const (
 	controlService = "bench"
 )
 
+// noTCP is what node 1 tells whose interface has no IPv4 address.
+const noTCP = "none"
+
 func (b *programBench) part(ctx context.Context, n *node) error {
 	conns, err := rawnet.Open(n.ep, rawnet.Config{PeerTimeout: launch.AskTimeout})
 	if err != nil {
@@ -94,15 +98,19 @@ func (b *programBench) part(ctx context.Context, n *node) error {
 
 // serve runs the server over both, until node 0 closes the control connection.
 func (b *programBench) serve(ctx context.Context, n *node, conns *rawnet.Net) error {
-	ip := "127.0.0.1"
-	if own, ok := addressOf(n.nic); ok {
-		ip = own.String()
+	ip, ok := addressOf(n.nic)
+	if n.nic == "" { // the nodes share this host
+		ip, ok = netip.AddrFrom4([4]byte{127, 0, 0, 1}), true
 	}
-	tcp, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(ip, "0"))
-	if err != nil {
-		return err
+	address := noTCP
+	if ok {
+		tcp, err := new(net.ListenConfig).Listen(ctx, "tcp", netip.AddrPortFrom(ip, 0).String())
+		if err != nil {
+			return err
+		}
+		defer programs.Programs[b.name].Serve(tcp)()
+		address = tcp.Addr().String()
 	}
-	defer programs.Programs[b.name].Serve(tcp)()
 	l, err := conns.Listen(programService)
 	if err != nil {
 		return err
@@ -114,7 +122,7 @@ func (b *programBench) serve(ctx context.Context, n *node, conns *rawnet.Net) er
 	}
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	defer func() { _ = c.Close() }()
-	if _, err := fmt.Fprintf(c, "%s\n", tcp.Addr()); err != nil {
+	if _, err := fmt.Fprintln(c, address); err != nil {
 		return err
 	}
 	_, err = io.Copy(io.Discard, c)
@@ -136,7 +144,7 @@ func acceptOne(ctx context.Context, conns *rawnet.Net, service string) (net.Conn
 	return c, nil
 }
 
-// measure calls the server by one way and by the other.
+// measure calls the server by one way and, if node 1 has an IPv4 address, by the other.
 func (b *programBench) measure(ctx context.Context, n *node, conns *rawnet.Net) error {
 	n.lines.Say("waiting for the server ...")
 	c, err := conns.DialWait(ctx, rawnet.Network, "1:"+controlService)
@@ -155,9 +163,12 @@ func (b *programBench) measure(ctx context.Context, n *node, conns *rawnet.Net) 
 		{n.form.Link, "1:" + programService, conns.DialContext},
 		{"tcp", tcp, new(net.Dialer).DialContext},
 	} {
+		if way.addr == noTCP {
+			continue
+		}
 		for _, size := range b.sizes {
 			r := n.form
-			r.SizeBytes, r.Link, r.Batch, r.Window = size, way.link, 1, 1
+			r.SizeBytes, r.Link, r.Batch = size, way.link, 1
 			if way.link == "tcp" {
 				r.Tagged, r.VID, r.PCP, r.Routed, r.Keys = false, 0, 0, false, launch.Unprotected
 			}

@@ -51,6 +51,8 @@ type result struct {
 	*LogPTimes
 	*KeyTimes
 	*Breakdown
+
+	together bool // the nodes share this process
 }
 
 // notPinned is the core of a process that the system's scheduler places.
@@ -66,6 +68,7 @@ func (b *bench) result(ep *mcd.Endpoint, nic string) result {
 		Schema: resultSchema, Bench: b.name, Host: launch.ThisHost(nic, ep.MaxPayload()+ep.HeaderLen()),
 		Link: b.cluster.Kind, Nodes: len(ep.Nodes()), NICs: ep.NICs(), Iters: b.iters,
 		Routed: b.cluster.Manager != "", Pin: core, SpinUS: cli.Micros(b.cluster.Spin),
+		together: b.cluster.Together(),
 	}
 	if b.cluster.VID != launch.NoVID {
 		r.Tagged, r.VID, r.PCP = true, b.cluster.VID, b.cluster.PCP
@@ -97,7 +100,7 @@ func (r *result) pinned() string {
 	switch {
 	case r.Pin != notPinned:
 		return fmt.Sprintf("node 0 on core %d", r.Pin)
-	case r.Link == "fabric":
+	case r.together:
 		return "one process"
 	}
 	return "not pinned (--pin CORE)"
@@ -108,7 +111,7 @@ func (r *result) recordPingPong(h *hdrhistogram.Histogram, elapsed time.Duration
 	r.record(h)
 	r.MsgsPerS = float64(2*h.TotalCount()) / elapsed.Seconds()
 	r.MBPerS = r.MsgsPerS * float64(r.SizeBytes) / 1e6
-	r.TxPerS = r.MsgsPerS / 2
+	r.TxPerS = float64(h.TotalCount()+int64(r.Lost)) / elapsed.Seconds()
 }
 
 // recordStream takes the times and the rates of a stream of messages.

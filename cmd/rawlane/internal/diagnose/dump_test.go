@@ -54,3 +54,20 @@ func TestCaptureAndDump(t *testing.T) {
 		t.Errorf("cut off: status %d: %s", status, errs)
 	}
 }
+
+// --capture writes what passes node 0's NICs: each is an interface of the file.
+func TestCapture_OfAllNICs(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "run.pcapng")
+	if _, errs, status := command(t, "bench", "barrier", "--nics", "2", "--iters", "5", "--algo", "redundant:2:concurrent", "--capture", file); status != cli.ExitDone {
+		t.Fatalf("status %d: %s", status, errs)
+	}
+	out, errs, status := command(t, "dump", file, "--json")
+	if status != cli.ExitDone || errs != "" {
+		t.Fatalf("status %d: %s", status, errs)
+	}
+	for _, nic := range []string{`"interface":0,`, `"interface":1,`} {
+		if n := strings.Count(out, nic); n < 10 {
+			t.Errorf("%d frames of %s, want 10 or more", n, nic)
+		}
+	}
+}

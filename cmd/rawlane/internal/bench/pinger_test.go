@@ -1,0 +1,111 @@
+package bench
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
+)
+
+// clientOf returns a client on the first of some nodes, and the ports of the others.
+func clientOf(t *testing.T, nodes int) (c *client, others []*mcd.Port) {
+	t.Helper()
+	eps, closeAll, err := mcdtest.Start(nodes, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = closeAll() })
+	c = &client{ep: eps[0], asked: time.Now()}
+	if c.ping, err = eps[0].OpenPort(benchPing, mcd.PortOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, ep := range eps[1:] {
+		port, err := ep.OpenPort(benchPing, mcd.PortOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.peers, others = append(c.peers, ep.Node()), append(others, port)
+	}
+	return c, others
+}
+
+// echoOne echoes the next message to a port.
+func echoOne(ctx context.Context, port *mcd.Port) error {
+	b := make([]byte, 64)
+	n, from, err := port.Recv(ctx, b)
+	if err != nil {
+		return err
+	}
+	return port.Send(ctx, from, b[:n])
+}
+
+// A late echo of a longer size is passed over, as one of the same size is.
+func TestPinger_LateEchoOfALongerSize(t *testing.T) {
+	for what, measure := range map[string]func(*client, context.Context) error{
+		"round": func(c *client, ctx context.Context) error {
+			p := c.pinger(1, 4)
+			defer p.forget()
+			_, err := p.round(ctx)
+			return err
+		},
+		"logp": func(c *client, ctx context.Context) error {
+			m := &logpClient{c: c, ping: c.pinger(1, 4), in: make([]byte, 5)}
+			defer m.ping.forget()
+			_, _, err := m.echoed(ctx)
+			return err
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, others := clientOf(t, 2)
+				if err := others[0].Send(t.Context(), c.ping.Addr(), make([]byte, 64)); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				echoed := make(chan error, 1)
+				go func() { echoed <- echoOne(t.Context(), others[0]) }()
+				if err := measure(c, t.Context()); err != nil {
+					t.Error(err)
+				}
+				if err := <-echoed; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// What was sent and lost was sent: of ten messages that five echoes answer, ten messages went both
+// ways.
+func TestLatency_LostMessagesWereSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, others := clientOf(t, 2)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go func() { // until stop
+			b := make([]byte, 4)
+			for {
+				n, from, err := others[0].Recv(ctx, b)
+				if err != nil {
+					return
+				}
+				time.Sleep(time.Millisecond)
+				if binary.BigEndian.Uint32(b)%2 == 0 {
+					_ = others[0].Send(ctx, from, b[:n]) // or one more is lost
+				}
+			}
+		}()
+		r := &result{SizeBytes: 4, Iters: 10}
+		if err := c.latency(ctx, r); err != nil || r.Lost != 5 {
+			t.Fatalf("%v, %d of 10 were lost", err, r.Lost)
+		}
+		if math.Abs(r.TxPerS/r.MsgsPerS-1) > 1e-9 || r.TxPerS == 0 {
+			t.Errorf("%v sent a second, %v there and back, want as many", r.TxPerS, r.MsgsPerS)
+		}
+	})
+}
