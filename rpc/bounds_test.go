@@ -3,6 +3,7 @@ package rpc_test
 import (
 	"context"
 	"errors"
+	"math"
 	"net"
 	"strings"
 	"sync"
@@ -205,6 +206,16 @@ func TestCall_ExpiresAtTheServer(t *testing.T) {
 		}
 		if n := len(ran); n != 1 {
 			t.Errorf("the handler ran %d times", n)
+		}
+	})
+}
+
+// With the longest backlog, for those who want no bound, requests are served.
+func TestBacklog_Longest(t *testing.T) {
+	bubble(t, 2, fault.Config{}, rpc.Config{Backlog: math.MaxInt, Concurrency: math.MaxInt}, func(t *testing.T, c *cluster) {
+		c.serve(t, 1, "echo", echo)
+		if resp, err := c.nodes[0].Call(limit(t), 1, "echo", []byte("x")); string(resp) != "x" || err != nil {
+			t.Errorf("%q, %v", resp, err)
 		}
 	})
 }

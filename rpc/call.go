@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,8 @@ type call struct {
 	service    string
 	number     uint64
 	response   []byte
-	buf        []byte // memory of the request
+	buf        []byte      // memory of the request
+	waits      func() bool // reports whether it has no response yet: its node may have gone down
 }
 
 // Call has a handler of a service run, on another node or on this one, and returns its response.
@@ -83,15 +85,17 @@ func (d *Domain) call(ctx context.Context, to mcd.NodeID, service string, req, r
 		d.expect(c.node)
 	}
 	c.buf = wire.AppendRequest(c.buf[:0], c.number, service, timeLeft(ctx), req)
-	err := c.node.To.PushReconnect(ctx, c.buf, nil)
-	if err == nil {
+	err := c.node.To.PushReconnect(ctx, c.buf, c.waits)
+	sent := err == nil
+	if sent {
 		err = d.layer.Handler.Await(ctx, &c.completion)
 	}
 	resp, withdrawn := d.finished(c)
-	if withdrawn { // by err
-		d.cancelCall(c)
-	} else {
+	switch {
+	case !withdrawn:
 		err = c.completion.Err()
+	case sent: // withdrawn by err
+		d.cancelCall(c)
 	}
 	d.free(c)
 	if _, remote := errors.AsType[*RemoteError](err); err != nil && !remote {
@@ -118,6 +122,9 @@ func (d *Domain) begin(to mcd.NodeID, service string, resp []byte) (c *call, exp
 		return nil, false
 	}
 	c = d.spare.getCall()
+	if c.waits == nil {
+		c.waits = d.isPending(c)
+	}
 	c.completion.Reset()
 	d.lastCall++
 	d.stats.Calls++
@@ -127,6 +134,15 @@ func (d *Domain) begin(to mcd.NodeID, service string, resp []byte) (c *call, exp
 	expect = !c.node.Expected
 	c.node.Expected = true
 	return c, expect
+}
+
+// isPending makes what reports whether a call has no response yet.
+func (d *Domain) isPending(c *call) func() bool {
+	return func() bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return d.pending[c.number] == c
+	}
 }
 
 // finish ends a call. The caller holds mu.
@@ -148,10 +164,18 @@ func (d *Domain) finished(c *call) (resp []byte, withdrawn bool) {
 	return c.response, false
 }
 
-// cancelCall tells the server that nobody waits any more. If there is no room, it runs for nothing.
+// cancelCall tells the server that nobody waits any more. The caller does not wait for room, but a
+// goroutine does: that may be all that ends the handler.
 func (d *Domain) cancelCall(c *call) {
 	c.buf = wire.AppendHead(c.buf[:0], wire.Cancellation, wire.OK, c.number)
-	_ = c.node.To.PostPush(c.buf)
+	if err := c.node.To.PostPush(c.buf); !errors.Is(err, memfifo.ErrBusy) {
+		return // it was sent; or the node is down, or all is closed, which ends the handler, too
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if to, rec := c.node.To, bytes.Clone(c.buf); !d.closed {
+		d.running.Go(func() { _ = to.Push(d.ended, rec) }) // Close ends it
+	}
 }
 
 // free keeps a call's memory.

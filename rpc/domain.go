@@ -83,6 +83,20 @@ type node struct {
 	calls          int       // to it, and of it, that have no response yet
 	responses      responses // that wait for room
 	responding     bool      // a worker sends them, or will
+	answered       int       // Lives, when the response was taken that is being sent
+	waits          func() bool
+}
+
+// newNode makes what the domain knows of a node. Its waits reports whether the one that called, and
+// is being answered, was not down since.
+func (d *Domain) newNode(a activemsg.Node) *node {
+	p := &node{Node: a}
+	p.waits = func() bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return p.answered == p.Lives
+	}
+	return p
 }
 
 // Open lets an endpoint's program call and be called. It opens Config.Port. Errors:
@@ -101,7 +115,7 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Domain, error) {
 	defer d.mu.Unlock()
 	var err error
 	d.layer, err = activemsg.Open(ep, memfifo.Config{Port: cfg.Port, PeerTimeout: cfg.PeerTimeout},
-		memfifo.HandlerConfig{Record: d.receive, Down: d.down}, func(p activemsg.Node) *node { return &node{Node: p} })
+		memfifo.HandlerConfig{Record: d.receive, Down: d.down}, d.newNode)
 	if err != nil {
 		return nil, fmt.Errorf("rpc: %w", err)
 	}
@@ -201,7 +215,7 @@ func (d *Domain) receive(from memfifo.Sender, rec []byte) {
 	case r.Kind == wire.Response:
 		d.answered(from.Node(), r)
 	case r.Kind == wire.Cancellation:
-		d.jobs.cancel(callName{from.Node(), r.Call})
+		d.cancel(callName{from.Node(), r.Call})
 	}
 }
 
@@ -210,10 +224,10 @@ func (d *Domain) down(err *memfifo.PeerDownError) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p := d.layer.Node(err.Node)
-	p.Expected = false
+	p.Died()
 	p.responses = responses{} // nobody waits for them
 	d.failCalls(err.Node, err)
-	d.jobs.cancelNode(err.Node)
+	d.cancelNode(err.Node)
 }
 
 // failCalls ends the calls to a node. The caller holds mu.
@@ -223,6 +237,12 @@ func (d *Domain) failCalls(to mcd.NodeID, err error) {
 			d.finish(number, c, err)
 		}
 	}
+}
+
+func (d *Domain) isClosed() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.closed
 }
 
 // Close ends the domain: calls that wait fail with ErrClosed, the contexts of handlers are

@@ -3,6 +3,7 @@ package rpc_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,7 +16,13 @@ import (
 
 // A node that takes no responses holds up nobody else's calls, and what waits for it is bounded.
 func TestResponses_OfANodeThatTakesNone(t *testing.T) {
-	const concurrency, backlog, more = 4, 200, 50
+	for _, concurrency := range []int{1, 4} {
+		t.Run(fmt.Sprintf("concurrency %d", concurrency), func(t *testing.T) { takesNone(t, concurrency) })
+	}
+}
+
+func takesNone(t *testing.T, concurrency int) {
+	const backlog, more = 200, 50
 	response := make([]byte, 60<<10) // a window has room for a few
 	cfg := rpc.Config{Concurrency: concurrency, Backlog: backlog, PeerTimeout: time.Minute}
 	bubble(t, 3, fault.Config{}, cfg, func(t *testing.T, c *cluster) {

@@ -249,8 +249,8 @@ func TestHandler_ContextEnds(t *testing.T) {
 					t.Errorf("the handler's context: %v", err)
 				}
 				err := <-result
-				switch _, remote := errors.AsType[*rpc.RemoteError](err); {
-				case how == "dies" && !errors.Is(err, memfifo.ErrPeerDown), how == "close" && !remote,
+				switch {
+				case how == "dies" && !errors.Is(err, memfifo.ErrPeerDown), how == "close" && !errors.Is(err, rpc.ErrClosed),
 					(how == "deadline" || how == "cancel") && !errors.Is(err, want):
 					t.Errorf("the call: %v", err)
 				}

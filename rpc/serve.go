@@ -16,7 +16,8 @@ import (
 // Handler serves a request of a node: it appends its response to resp, which is empty, and returns
 // it. req and resp are its own until it returns. ctx ends with the caller's deadline, when the
 // caller gives up or is down, and when the domain is closed. An error goes to the caller as a
-// *RemoteError, with its text. A panic ends the process.
+// *RemoteError, with its text; but ctx's own is ErrClosed to the caller if the domain was closed,
+// and context.DeadlineExceeded if the deadline has passed. A panic ends the process.
 type Handler func(ctx context.Context, from mcd.NodeID, req, resp []byte) ([]byte, error)
 
 // ServerConfig of a service. Handler is required.
@@ -76,7 +77,7 @@ func (d *Domain) serve(from memfifo.Sender, r *wire.Record) {
 	s := d.servers[string(r.Service)]
 	waiting := d.layer.Node(from.Node()).responses.len()
 	switch {
-	case waiting >= d.cfg.Backlog+maxRefusals:
+	case waiting-maxRefusals >= d.cfg.Backlog: // Config.Backlog may be any number
 		d.stats.Refused++
 	case waiting >= d.cfg.Backlog:
 		d.refuse(from, r.Call, wire.Overloaded)
@@ -140,12 +141,17 @@ func (d *Domain) refuse(from memfifo.Sender, call uint64, s wire.Status) {
 }
 
 // run handles a job, in a worker, and sends its response, unless another worker sends to that node:
-// so one that takes no responses has one worker wait, and not all. The caller holds mu.
+// so one that takes no responses has one worker wait, and not all. Nobody waits for the response if
+// the node was down meanwhile. The caller holds mu.
 func (d *Domain) run(j *job) {
 	p := j.node
 	if j.server != nil {
 		b := d.handleUnlocked(j)
 		d.done(j)
+		if j.life != p.Lives {
+			d.spare.putMemory(b)
+			return
+		}
 		p.responses.push(b)
 		if p.responding {
 			return
@@ -159,13 +165,33 @@ func (d *Domain) run(j *job) {
 func (d *Domain) respond(p *node) {
 	for p.responses.len() > 0 {
 		b := p.responses.pop()
-		d.mu.Unlock()
-		// If it fails, the caller's node is down: nobody waits.
-		_ = p.To.PushReconnect(context.Background(), b, nil)
-		d.mu.Lock()
+		p.answered = p.Lives
+		d.respondOne(p, b)
 		d.spare.putMemory(b)
 	}
 	p.responding = false
+}
+
+// respondOne sends a response. While it waits for room another worker has this one's place: nodes
+// that take no responses hold up nobody else's requests. The caller holds mu, which is free
+// meanwhile. If it fails, the caller's node is down: nobody waits.
+func (d *Domain) respondOne(p *node, b []byte) {
+	if len(b) <= d.frame {
+		d.mu.Unlock()
+		err := p.To.PostPush(b)
+		d.mu.Lock()
+		if err == nil {
+			return
+		}
+	}
+	d.jobs.workers--
+	if len(d.jobs.queue) > 0 && !d.closed {
+		d.startWorker(d.jobs.first())
+	}
+	d.mu.Unlock()
+	_ = p.To.PushReconnect(context.Background(), b, p.waits)
+	d.mu.Lock()
+	d.jobs.workers++
 }
 
 // responses are those that wait, in the order in which their handlers have ended. Each moves in
@@ -192,21 +218,36 @@ func (r *responses) pop() []byte {
 // handleUnlocked is handle without mu. The caller holds that, and does so again also if the handler
 // does not return.
 func (d *Domain) handleUnlocked(j *job) []byte {
+	over := wire.OK // why the handler is not to run any more
+	switch {
+	case d.closed:
+		over = wire.Closing
+	case j.ctx.Err() != nil:
+		over = wire.Expired
+	}
+	if over == wire.OK {
+		d.stats.Served++
+	} else {
+		d.stats.Refused++
+	}
 	d.mu.Unlock()
 	defer d.mu.Lock()
-	return d.handle(j)
+	return d.handle(j, over)
 }
 
-// handle runs a job's handler and returns the response.
-func (d *Domain) handle(j *job) []byte {
+// handle runs a job's handler, unless that is over, and returns the response.
+func (d *Domain) handle(j *job, over wire.Status) []byte {
 	defer j.server.running.Done()
-	if j.ctx.Err() != nil {
-		return wire.AppendHead(j.memory(), wire.Response, wire.Expired, j.name.call)
+	if over != wire.OK {
+		return wire.AppendHead(j.memory(), wire.Response, over, j.name.call)
 	}
 	b := append(j.memory(), make([]byte, wire.HeadLen)...)
 	resp, err := j.server.cfg.Handler(j.ctx, j.name.node, j.req, b[wire.HeadLen:])
-	if errors.Is(err, context.DeadlineExceeded) && j.ctx.Err() != nil {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded) && j.ctx.Err() != nil:
 		return wire.AppendHead(b[:0], wire.Response, wire.Expired, j.name.call)
+	case errors.Is(err, context.Canceled) && d.isClosed():
+		return wire.AppendHead(b[:0], wire.Response, wire.Closing, j.name.call)
 	}
 	return assemble(b[:wire.HeadLen], resp, j.name.call, err)
 }

@@ -29,6 +29,7 @@ type callName struct {
 type job struct {
 	server *Server
 	node   *node
+	life   int // node.Lives when it came
 	name   callName
 	ctx    *callContext
 	req    []byte
@@ -49,23 +50,80 @@ type jobs struct {
 	workers int
 	idle    []*worker
 	queue   []*job
+	expiry  time.Time                 // until then no deadline of queue passes; zero: it has none
 	cancels map[callName]*callContext // of requests that run or wait
 }
 
-// cancel ends the context of a request.
-func (s *jobs) cancel(n callName) {
-	if c := s.cancels[n]; c != nil {
-		c.end(context.Canceled)
+// push queues a job.
+func (s *jobs) push(j *job) {
+	s.queue = append(s.queue, j)
+	s.expires(j)
+}
+
+// expires notes a job's deadline.
+func (s *jobs) expires(j *job) {
+	if j.server == nil {
+		return
+	}
+	if at, ok := j.ctx.Deadline(); ok && (s.expiry.IsZero() || at.Before(s.expiry)) {
+		s.expiry = at
 	}
 }
 
-// cancelNode ends the contexts of a node's requests.
-func (s *jobs) cancelNode(node mcd.NodeID) {
-	for n, c := range s.cancels {
+// first takes the job that waits longest; there is one.
+func (s *jobs) first() *job {
+	j := s.queue[0]
+	s.queue = slices.Delete(s.queue, 0, 1)
+	return j
+}
+
+// cancel ends a request, of which nobody waits for the response. The caller holds mu.
+func (d *Domain) cancel(n callName) {
+	if c := d.jobs.cancels[n]; c != nil {
+		c.end(context.Canceled)
+		d.drop(func(j *job) bool { return j.name == n })
+	}
+}
+
+// cancelNode ends a node's requests. The caller holds mu.
+func (d *Domain) cancelNode(node mcd.NodeID) {
+	for n, c := range d.jobs.cancels {
 		if n.node == node {
 			c.end(context.Canceled)
 		}
 	}
+	d.drop(func(j *job) bool { return j.name.node == node })
+}
+
+// dropLate drops requests whose deadlines have passed. The caller holds mu.
+func (d *Domain) dropLate() {
+	now := time.Now()
+	if d.jobs.expiry.IsZero() || now.Before(d.jobs.expiry) {
+		return
+	}
+	d.jobs.expiry = time.Time{}
+	d.drop(func(j *job) bool {
+		at, ok := j.ctx.Deadline()
+		if ok && !now.Before(at) {
+			return true
+		}
+		d.jobs.expires(j)
+		return false
+	})
+}
+
+// drop has those requests that wait and are over leave their places. The caller holds mu.
+func (d *Domain) drop(over func(*job) bool) {
+	d.jobs.queue = slices.DeleteFunc(d.jobs.queue, func(j *job) bool {
+		if j.server == nil || !over(j) {
+			return false
+		}
+		d.stats.Refused++
+		d.done(j)
+		d.spare.putMemory(j.buf)
+		j.server.running.Done()
+		return true
+	})
 }
 
 // close ends all contexts, and the workers that wait.
@@ -82,10 +140,12 @@ func (s *jobs) close() {
 // serveLater has a worker run a request's handler. The caller holds mu.
 func (d *Domain) serveLater(s *Server, from memfifo.Sender, r *wire.Record) {
 	if len(d.jobs.queue) >= d.cfg.Backlog {
+		d.dropLate()
+	}
+	if len(d.jobs.queue) >= d.cfg.Backlog {
 		d.refuse(from, r.Call, wire.Overloaded)
 		return
 	}
-	d.stats.Served++
 	p := d.layer.Node(from.Node())
 	p.calls++
 	if !p.Expected {
@@ -93,7 +153,7 @@ func (d *Domain) serveLater(s *Server, from memfifo.Sender, r *wire.Record) {
 		from.Expect() // if it dies, nobody waits for the response
 	}
 	j := &job{
-		server: s, node: p, name: callName{from.Node(), r.Call}, ctx: newCallContext(r.Left),
+		server: s, node: p, life: p.Lives, name: callName{from.Node(), r.Call}, ctx: newCallContext(r.Left),
 		req: append(d.spare.getMemory(), r.Data...), buf: d.spare.getMemory(),
 	}
 	d.jobs.cancels[j.name] = j.ctx
@@ -114,7 +174,7 @@ func (d *Domain) submit(j *job) {
 		d.startWorker(j)
 		return
 	}
-	d.jobs.queue = append(d.jobs.queue, j) // of a closed domain: those that run take it, or nobody
+	d.jobs.push(j) // of a closed domain: those that run take it, or nobody
 }
 
 // startWorker starts a worker with a job. The caller holds mu.
@@ -133,12 +193,18 @@ func (d *Domain) work(w *worker) {
 		d.jobs.workers--
 		if j != nil { // its handler has panicked, or ended the goroutine
 			d.done(j)
-			d.respondLater(j.node, assemble(nil, nil, j.name.call, errAbandoned))
+			if j.life == j.node.Lives {
+				d.respondLater(j.node, assemble(nil, nil, j.name.call, errAbandoned))
+			}
 		}
 	}()
 	for {
 		if j = d.nextJob(w); j != nil {
 			d.run(j)
+			if d.jobs.workers > d.cfg.Concurrency { // another one has come in its place
+				j = nil
+				return
+			}
 			continue
 		}
 		if d.closed || len(d.jobs.idle) >= idleWorkers {
@@ -168,9 +234,7 @@ func (d *Domain) nextJob(w *worker) *job {
 	if len(d.jobs.queue) == 0 {
 		return nil
 	}
-	j := d.jobs.queue[0]
-	d.jobs.queue = slices.Delete(d.jobs.queue, 0, 1)
-	return j
+	return d.jobs.first()
 }
 
 // done ends a request whose handler has returned. The caller holds mu.

@@ -1,0 +1,128 @@
+package rpc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/rpc"
+	"github.com/rawlane/rawlane/transport/fault"
+)
+
+// reopen gives a node the next life of its domain.
+func (c *cluster) reopen(t *testing.T, node int) {
+	t.Helper()
+	d, err := rpc.Open(c.eps[node], rpc.Config{})
+	must(t, err)
+	c.nodes[node] = d
+}
+
+// A request that waits behind others as its server's domain closes fails with that, and not with a
+// deadline that nobody has set; and if it is idempotent, the server's next life answers it.
+func TestClose_OfTheServerWhereRequestsWait(t *testing.T) {
+	bubble(t, 2, fault.Config{}, rpc.Config{Concurrency: 1}, func(t *testing.T, c *cluster) {
+		hold := make(chan struct{})
+		c.serve(t, 1, "hold", func(context.Context, mcd.NodeID, []byte, []byte) ([]byte, error) { <-hold; return nil, nil })
+		c.serve(t, 1, "echo", echo)
+		call := func(service string, o rpc.Options) chan error {
+			end := make(chan error, 1)
+			go func() { _, err := c.nodes[0].CallWith(t.Context(), 1, service, nil, o); end <- err }()
+			synctest.Wait()
+			return end
+		}
+		runs, once, again := call("hold", rpc.Options{}), call("echo", rpc.Options{}), call("echo", rpc.Options{Idempotent: true})
+		closed := make(chan error)
+		go func() { closed <- c.nodes[1].Close() }()
+		synctest.Wait()
+		close(hold)
+		must(t, <-closed)
+		must(t, <-runs)
+		if err := <-once; !errors.Is(err, rpc.ErrClosed) || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, want ErrClosed", err)
+		}
+		c.reopen(t, 1)
+		c.serve(t, 1, "echo", echo)
+		must(t, <-again)
+	})
+}
+
+// A handler that returns as its context ends, because the domain closes, has not answered: its caller
+// hears of the close, and an idempotent call is made again. What a handler fails with otherwise is
+// its own.
+func TestClose_OfTheServerEndsHandlers(t *testing.T) {
+	bubble(t, 2, fault.Config{}, rpc.Config{}, func(t *testing.T, c *cluster) {
+		c.serve(t, 1, "wait", func(ctx context.Context, _ mcd.NodeID, _, _ []byte) ([]byte, error) {
+			<-ctx.Done()
+			return nil, fmt.Errorf("wait for the disk: %w", ctx.Err())
+		})
+		c.serve(t, 1, "fail", func(context.Context, mcd.NodeID, []byte, []byte) ([]byte, error) {
+			return nil, context.Canceled
+		})
+		var remote *rpc.RemoteError
+		if _, err := c.nodes[0].Call(t.Context(), 1, "fail", nil); !errors.As(err, &remote) {
+			t.Errorf("%v, want a RemoteError", err)
+		}
+		once, again := make(chan error, 1), make(chan error, 1)
+		go func() { _, err := c.nodes[0].Call(t.Context(), 1, "wait", nil); once <- err }()
+		go func() {
+			_, err := c.nodes[0].CallWith(t.Context(), 1, "wait", nil, rpc.Options{Idempotent: true})
+			again <- err
+		}()
+		synctest.Wait()
+		must(t, c.nodes[1].Close())
+		if err := <-once; !errors.Is(err, rpc.ErrClosed) {
+			t.Errorf("%v, want ErrClosed", err)
+		}
+		c.reopen(t, 1)
+		c.serve(t, 1, "wait", echo)
+		must(t, <-again)
+	})
+}
+
+// A server whose caller has died answers nobody: its Close waits for nothing, and names nobody.
+func TestClose_BehindACallerThatHasDied(t *testing.T) {
+	bubble(t, 2, fault.Config{}, rpc.Config{}, func(t *testing.T, c *cluster) {
+		ended := make(chan bool)
+		c.serve(t, 1, "wait", func(ctx context.Context, _ mcd.NodeID, _, _ []byte) ([]byte, error) {
+			<-ctx.Done()
+			ended <- true
+			return nil, ctx.Err()
+		})
+		go func() { _, _ = c.nodes[0].Call(t.Context(), 1, "wait", nil) }()
+		time.Sleep(time.Second)
+		c.faults[0].Cut(true)
+		<-ended
+		begun := time.Now()
+		if err := c.nodes[1].Close(); err != nil || time.Since(begun) > time.Second {
+			t.Errorf("%v after %v", err, time.Since(begun))
+		}
+	})
+}
+
+// A response that waits for room as its caller dies does not go to the caller's next life: Close waits
+// for nothing then, and names nobody.
+func TestClose_BehindACallerThatDiedWithoutRoom(t *testing.T) {
+	bubble(t, 2, fault.Config{}, rpc.Config{}, func(t *testing.T, c *cluster) {
+		hold := make(chan struct{})
+		c.serve(t, 1, "long", func(context.Context, mcd.NodeID, []byte, []byte) ([]byte, error) {
+			<-hold
+			return make([]byte, 120_000), nil
+		})
+		for range 10 { // for more than there is room for
+			go func() { _, _ = c.nodes[0].Call(t.Context(), 1, "long", nil) }()
+		}
+		synctest.Wait()
+		c.faults[0].Cut(true)
+		close(hold)
+		time.Sleep(3 * memfifo.DefaultPeerTimeout / 2)
+		begun := time.Now()
+		if err := c.nodes[1].Close(); err != nil || time.Since(begun) > time.Second {
+			t.Errorf("%v after %v", err, time.Since(begun))
+		}
+	})
+}
