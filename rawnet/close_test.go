@@ -163,3 +163,79 @@ func TestClose_KnowsWhatWasConfirmed(t *testing.T) {
 		})
 	}
 }
+
+// Connections that are accepted while a Net closes are closed, too: nobody waits at them for ever.
+func TestClose_WhileConnectionsCome(t *testing.T) {
+	for range 5 { // of which seven in eight find some where they stay open
+		closeWhileConnectionsCome(t)
+	}
+}
+
+func closeWhileConnectionsCome(t *testing.T) {
+	t.Helper()
+	c := open(t, options{spin: 20 * time.Microsecond, bare: true})
+	for i := range 20_000 { // whose end takes some time, in which connections come
+		_, err := c.nets[1].Listen(fmt.Sprint("idle ", i))
+		must(t, err)
+	}
+	var accepting, dialing, first sync.WaitGroup
+	var mu sync.Mutex // guards accepted
+	var accepted []net.Conn
+	for i := range 8 {
+		l, err := c.nets[1].Listen(fmt.Sprint(i))
+		must(t, err)
+		first.Add(1)
+		accepting.Go(func() {
+			for n := 0; ; n++ {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				mu.Lock()
+				accepted = append(accepted, conn)
+				mu.Unlock()
+				if n == 0 {
+					first.Done()
+				}
+			}
+		})
+		dialing.Go(func() {
+			for {
+				if _, err := c.nets[0].Dial("", fmt.Sprint("1:", i)); err != nil {
+					return
+				}
+			}
+		})
+	}
+	first.Wait()
+	must(t, c.nets[1].Close())
+	accepting.Wait()
+	open := 0
+	for _, conn := range accepted {
+		if err := conn.SetDeadline(time.Time{}); !errors.Is(err, net.ErrClosed) {
+			open++
+		}
+	}
+	if open > 0 {
+		t.Errorf("%d of %d connections are open still", open, len(accepted))
+	}
+	dialing.Wait()
+}
+
+// What was owed to a node that died is not for its next life: Close waits for nothing then, and names
+// nobody.
+func TestClose_BehindANodeThatDiedWithoutRoom(t *testing.T) {
+	bubble(t, options{cfg: rawnet.Config{Window: 256 << 10}}, func(t *testing.T, c *cluster) {
+		a, _ := c.pair(t, "x")
+		b, _ := c.pair(t, "y")
+		c.stuff(t)
+		must(t, a.Close())
+		synctest.Wait()
+		_, err := b.Read(make([]byte, 1))
+		isOp(t, err, "read", memfifo.ErrPeerDown, "")
+		begun := time.Now()
+		if err := c.nets[0].Close(); err != nil || time.Since(begun) > time.Second {
+			t.Errorf("%v after %v", err, time.Since(begun))
+		}
+	})
+}

@@ -20,14 +20,21 @@ import (
 // full, where nothing is confirmed any more. The network between them is cut.
 func (c *cluster) stuff(t *testing.T) {
 	t.Helper()
+	c.fill(t, 0, func() { c.faults[0].Cut(true) })
+}
+
+// fill leaves no room in the connection of one of nodes 0 and 1 to the other: it writes on streams
+// until their windows are full, once silence has cut the way.
+func (c *cluster) fill(t *testing.T, node mcd.NodeID, silence func()) {
+	t.Helper()
 	var filler []*rawnet.Conn
 	for range 8 {
-		a, _ := c.pair(t, "filler")
-		filler = append(filler, a)
+		a, b := c.pair(t, "filler")
+		filler = append(filler, []*rawnet.Conn{a, b}[node])
 	}
-	c.faults[0].Cut(true)
-	for _, a := range filler {
-		go func() { _, _ = a.Write(make([]byte, 1<<20)) }()
+	silence()
+	for _, conn := range filler {
+		go func() { _, _ = conn.Write(make([]byte, 1<<20)) }()
 	}
 	synctest.Wait()
 }
@@ -222,6 +229,17 @@ func TestResolve_Numbers(t *testing.T) {
 			if a, err := c.nets[0].Resolve(bad); err == nil {
 				t.Errorf("%s is %v", bad, a)
 			}
+		}
+	})
+}
+
+// The names of nodes are those that there were as the Net was opened: a caller may use its map again.
+func TestOpen_CopiesNames(t *testing.T) {
+	names := map[string]mcd.NodeID{"storage": 1}
+	bubble(t, options{cfg: rawnet.Config{Names: names}}, func(t *testing.T, c *cluster) {
+		names["storage"] = 0
+		if addr, err := c.nets[0].Resolve("storage:x"); err != nil || addr.Node != 1 {
+			t.Errorf("%v, %v", addr, err)
 		}
 	})
 }

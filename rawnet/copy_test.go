@@ -99,3 +99,21 @@ func TestConn_CopiesDoNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations, want 0", n)
 	}
 }
+
+// short is a writer that takes one byte of what it gets, and says no more.
+type short struct{}
+
+func (short) Write([]byte) (int, error) { return 1, nil }
+
+// A copy to a writer that takes less than it gets, and gives no error, ends as io.Copy does.
+func TestConn_CopyToAShortWriter(t *testing.T) {
+	bubble(t, options{}, func(t *testing.T, c *cluster) {
+		a, b := c.pair(t, "x")
+		_, err := a.Write([]byte("data"))
+		must(t, err)
+		must(t, a.Close())
+		if n, err := io.Copy(short{}, b); n != 1 || !errors.Is(err, io.ErrShortWrite) {
+			t.Errorf("%d bytes, %v; want 1, %v", n, err, io.ErrShortWrite)
+		}
+	})
+}

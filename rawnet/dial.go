@@ -26,7 +26,8 @@ func (n *Net) Dial(network, address string) (net.Conn, error) {
 // Errors, in a *net.OpError: syscall.ECONNREFUSED at once if nobody listens there, or the
 // listener's backlog is full; syscall.ETIMEDOUT, with memfifo.ErrPeerDown, if the node does not
 // answer for Config.PeerTimeout; syscall.ETIMEDOUT after twice that if it answers, and no Net of it
-// does; mcd.ErrUnknownNode; net.ErrClosed; the context's.
+// does; syscall.EMFILE if this node has Config.MaxConns connections; mcd.ErrUnknownNode;
+// net.ErrClosed; the context's.
 func (n *Net) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	addr, err := n.dialAddr(network, address)
 	if err != nil {
@@ -105,7 +106,7 @@ func (n *Net) tryDial(ctx context.Context, addr Addr) (*Conn, error) {
 	s, err := n.mux.Dial(uint16(addr.Node))
 	if err != nil {
 		n.mu.Unlock()
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", syscall.EMFILE, err)
 	}
 	c := n.newConn(s, dialerAddr(s, n.ep.Node()), addr)
 	n.settle(c.peer)

@@ -7,8 +7,10 @@ import (
 	"math"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rawlane/rawlane/mcd"
@@ -189,4 +191,26 @@ func TestPeerTimeout_Longest(t *testing.T) {
 			t.Errorf("%q, %v", got, err)
 		}
 	})
+}
+
+// A listener that closes while it accepts refuses the dial: DialWait waits for the next one.
+func TestDialWait_TheListenerCloses(t *testing.T) {
+	for range 10 { // in some the dial ends between the two records, and the connection is reset
+		var mute atomic.Bool
+		o := options{cfg: rawnet.Config{Window: 256 << 10}, wrap: mutes(1, &mute)}
+		bubble(t, o, func(t *testing.T, c *cluster) {
+			c.fill(t, 1, func() { mute.Store(true) })
+			l, err := c.nets[1].Listen("late")
+			must(t, err)
+			done := make(chan error, 1)
+			go func() { _, err := c.nets[0].DialWait(t.Context(), "", "1:late"); done <- err }()
+			synctest.Wait() // there is no room for the answer
+			must(t, l.Close())
+			mute.Store(false)
+			time.Sleep(time.Second)
+			_, err = c.nets[1].Listen("late")
+			must(t, err)
+			must(t, <-done)
+		})
+	}
 }

@@ -22,6 +22,8 @@ func dialError(reason mux.Reason, cause error) error {
 	switch reason {
 	case mux.NoListener:
 		return fmt.Errorf("%w: nobody listens for the service", syscall.ECONNREFUSED)
+	case mux.ListenerGone:
+		return fmt.Errorf("%w: the listener was closed before it took the connection", syscall.ECONNREFUSED)
 	case mux.BacklogFull:
 		return fmt.Errorf("%w: the listener's backlog is full (its program is slow to accept)", syscall.ECONNREFUSED)
 	case mux.TooMany:

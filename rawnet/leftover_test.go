@@ -3,6 +3,7 @@ package rawnet_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"runtime"
 	"strings"
@@ -174,6 +175,40 @@ func TestPacketConn_ReadThatHasEndedTakesNothing(t *testing.T) {
 		must(t, err)
 		if n, _, err := p.ReadFrom(one); n != 1 || err != nil {
 			t.Errorf("%d bytes, %v", n, err)
+		}
+	})
+}
+
+// Packets that have waited in many connections leave no memory behind once they were read.
+func TestPacketConn_LeavesNoMemory(t *testing.T) {
+	bubble(t, options{nodes: 1}, func(t *testing.T, c *cluster) {
+		inUse := func() int64 {
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			return int64(m.HeapAlloc)
+		}
+		before := inUse()
+		var conns []*rawnet.PacketConn
+		for i := range 100 {
+			p, err := c.nets[0].ListenPacket(fmt.Sprint(i))
+			must(t, err)
+			for range 256 {
+				_, err := p.WriteTo([]byte("x"), p.LocalAddr())
+				must(t, err)
+			}
+			conns = append(conns, p)
+		}
+		full := inUse() - before
+		for _, p := range conns {
+			for range 256 {
+				_, _, err := p.ReadFrom(nil)
+				must(t, err)
+			}
+			must(t, p.Close())
+		}
+		if left := inUse() - before; left > full/10 {
+			t.Errorf("%d bytes are left of %d", left, full)
 		}
 	})
 }

@@ -16,6 +16,8 @@ const (
 	// packetBacklog is how many packets wait for a ReadFrom: about what a UDP socket of Linux
 	// holds.
 	packetBacklog = 256
+	// sparePackets is how many packets' memory is kept for later: as many as one connection holds.
+	sparePackets = packetBacklog
 	// DefaultWindow is a connection's receive window, in bytes.
 	DefaultWindow = mux.DefaultWindow
 	// MinWindow is the least.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -80,6 +81,7 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Net, error) {
 	if err := cfg.setDefaults(); err != nil {
 		return nil, fmt.Errorf("rawnet: %w", err)
 	}
+	cfg.Names = maps.Clone(cfg.Names)
 	n := &Net{ep: ep, cfg: cfg, over: make(chan struct{})}
 	n.mux = mux.New(mux.Config{First: incarnation.New64(), Window: cfg.Window, MaxStreams: cfg.MaxConns})
 	n.packets.conns = map[string]*PacketConn{}
@@ -173,7 +175,8 @@ func (n *Net) down(err *memfifo.PeerDownError) {
 	n.events = n.mux.Down(uint16(err.Node), err, n.events[:0])
 	n.deliver()
 	p := n.layer.Node(err.Node)
-	p.Expected, p.needsFlush = false, true
+	p.Died()
+	p.needsFlush = true
 	n.startControl(p)
 }
 
@@ -218,13 +221,16 @@ func (n *Net) Close() error {
 	defer close(n.over)
 	n.closed = true
 	n.layer.Closing()
-	listeners, streams := n.mux.Listeners(), n.mux.All()
+	listeners := n.mux.Listeners()
 	n.mu.Unlock()
 	for _, l := range listeners {
 		if l, ok := l.Owner.(*Listener); ok {
 			_ = l.Close()
 		}
 	}
+	n.mu.Lock()
+	streams := n.mux.All() // with those that were accepted meanwhile: no more are
+	n.mu.Unlock()
 	for _, s := range streams {
 		if c, ok := s.Owner.(*Conn); ok {
 			_ = c.Close()

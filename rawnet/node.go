@@ -65,11 +65,14 @@ func (n *Net) sendControl(p *node) {
 			break
 		}
 		rec := c.Append(b.memory[:0])
+		life := p.Lives
 		n.mu.Unlock()
 		err := p.To.PostPush(rec)
 		n.mu.Lock()
 		if err != nil {
-			n.mux.Unsent(&c)
+			if p.Lives == life {
+				n.mux.Unsent(&c)
+			}
 			n.goControl(p)
 			return
 		}
@@ -119,14 +122,22 @@ func (n *Net) controlLoop(p *node) {
 			break
 		}
 		b = c.Append(b[:0])
+		life := p.Lives
 		n.mu.Unlock()
-		err := p.To.PushReconnect(n.ended, b, nil)
+		err := p.To.PushReconnect(n.ended, b, func() bool { return n.isLife(p, life) })
 		n.mu.Lock()
 		if err == nil { // else the node is down, or all is closed: nobody is to hear it
 			n.sent(&c)
 		}
 	}
 	p.controlled = false
+}
+
+// isLife reports whether a node was not down since its lives were counted.
+func (n *Net) isLife(p *node, life int) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return p.Lives == life
 }
 
 // flush has memfifo forget that a node was down. The caller holds mu, which is free meanwhile.

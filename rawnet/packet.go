@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -25,7 +26,8 @@ type PacketCounters struct {
 
 // packets is the packet connections of a Net. Net.mu guards it.
 type packets struct {
-	port  *mcd.Port // nil: nobody has listened yet
+	opens sync.Mutex // one goroutine at a time opens the port, or closes it; taken before Net.mu
+	port  *mcd.Port  // nil: nobody has listened yet
 	conns map[string]*PacketConn
 	spare [][]byte // memory of packets that were read
 	named int      // how many got a name of their own
@@ -65,25 +67,27 @@ var _ net.PacketConn = (*PacketConn)(nil)
 // "" gives it a name that nobody else has, for a client. It opens Config.PacketPort on first use.
 // Errors, in a *net.OpError: syscall.EADDRINUSE, net.ErrClosed; mcd.ErrPortBusy.
 func (n *Net) ListenPacket(service string) (*PacketConn, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if service == "" || service == ":" {
-		for taken := true; taken; taken = n.packets.conns[service] != nil {
-			n.packets.named++
-			service = "client " + strconv.Itoa(n.packets.named)
-		}
+	var addr Addr
+	client, err := service == "" || service == ":", error(nil)
+	if !client {
+		addr, err = n.resolveOwn(service)
 	}
-	addr, err := n.resolveOwn(service)
+	if err == nil {
+		err = n.openPacketPort()
+	}
 	if err != nil {
 		return nil, opError("listen", nil, addr, err)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if client {
+		addr = n.clientAddr()
 	}
 	switch {
 	case n.closed:
 		err = net.ErrClosed
 	case n.packets.conns[addr.Service] != nil:
 		err = fmt.Errorf("%w: %w", syscall.EADDRINUSE, mux.ErrInUse)
-	case n.packets.port == nil:
-		n.packets.port, err = n.ep.OpenPort(n.cfg.PacketPort, mcd.PortOptions{Receive: n.receivePackets})
 	}
 	if err != nil {
 		return nil, opError("listen", nil, addr, err)
@@ -91,6 +95,38 @@ func (n *Net) ListenPacket(service string) (*PacketConn, error) {
 	p := &PacketConn{n: n, addr: addr}
 	n.packets.conns[addr.Service] = p
 	return p, nil
+}
+
+// clientAddr returns an address that nobody else has. The caller holds mu.
+func (n *Net) clientAddr() Addr {
+	for {
+		n.packets.named++
+		service := "client " + strconv.Itoa(n.packets.named)
+		if n.packets.conns[service] == nil {
+			return Addr{n.ep.Node(), service}
+		}
+	}
+}
+
+// openPacketPort opens the packets' port, unless it is open. Another process may have to grant it,
+// for which the goroutine that polls, and takes mu, is not to wait.
+func (n *Net) openPacketPort() error {
+	n.packets.opens.Lock()
+	defer n.packets.opens.Unlock()
+	n.mu.Lock()
+	done := n.closed || n.packets.port != nil
+	n.mu.Unlock()
+	if done {
+		return nil
+	}
+	port, err := n.ep.OpenPort(n.cfg.PacketPort, mcd.PortOptions{Receive: n.receivePackets})
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	n.packets.port = port
+	n.mu.Unlock()
+	return nil
 }
 
 // LocalAddr returns the connection's Addr.
@@ -223,9 +259,11 @@ func (p *PacketConn) readFrom(b []byte) (int, net.Addr, error) {
 // pop takes the oldest packet out of the queue.
 func (p *PacketConn) pop(b []byte) (int, net.Addr, error) {
 	first := p.queue[0]
-	p.queue = append(p.queue[:0], p.queue[1:]...)
+	p.queue = slices.Delete(p.queue, 0, 1)
 	n := copy(b, first.data)
-	p.n.packets.spare = append(p.n.packets.spare, first.data)
+	if len(p.n.packets.spare) < sparePackets {
+		p.n.packets.spare = append(p.n.packets.spare, first.data)
+	}
 	return n, first.from, nil
 }
 
@@ -343,6 +381,8 @@ func (n *Net) Resolve(address string) (Addr, error) {
 
 // closePackets closes what is left of packet connections.
 func (n *Net) closePackets() error {
+	n.packets.opens.Lock()
+	defer n.packets.opens.Unlock()
 	n.mu.Lock()
 	all := make([]*PacketConn, 0, len(n.packets.conns))
 	for _, p := range n.packets.conns {

@@ -69,6 +69,9 @@ func (c *Conn) WriteTo(w io.Writer) (n int64, err error) {
 		if k > 0 {
 			m, err := w.Write(b.memory[:k])
 			n += int64(m)
+			if err == nil && m != k {
+				err = io.ErrShortWrite
+			}
 			if err != nil {
 				return n, err
 			}

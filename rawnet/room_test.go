@@ -234,7 +234,17 @@ func TestControl_OneGoroutineWaits(t *testing.T) {
 // muteLink is a link that loses what it is to send while it is mute.
 type muteLink struct {
 	transport.Link
-	mute atomic.Bool
+	mute *atomic.Bool
+}
+
+// mutes makes a node's link one that may be mute.
+func mutes(node mcd.NodeID, mute *atomic.Bool) func(mcd.NodeID, transport.Link) transport.Link {
+	return func(n mcd.NodeID, inner transport.Link) transport.Link {
+		if n == node {
+			return &muteLink{inner, mute}
+		}
+		return inner
+	}
 }
 
 func (l *muteLink) Send(frames []transport.Frame) (int, error) {
@@ -247,36 +257,21 @@ func (l *muteLink) Send(frames []transport.Frame) (int, error) {
 // Each of a crowd that dials where nobody listens is refused, though the node has no room for its
 // answers when they come.
 func TestDial_ACrowdIsRefusedWithoutRoom(t *testing.T) {
-	var link *muteLink
-	o := options{cfg: rawnet.Config{Window: 256 << 10}, wrap: func(node mcd.NodeID, inner transport.Link) transport.Link {
-		if node == 1 {
-			link = &muteLink{Link: inner}
-			return link
-		}
-		return inner
-	}}
+	var mute atomic.Bool
+	o := options{cfg: rawnet.Config{Window: 256 << 10}, wrap: mutes(1, &mute)}
 	bubble(t, o, func(t *testing.T, c *cluster) {
 		dial := func() error { _, err := c.nets[0].Dial(rawnet.Network, "1:nobody"); return err }
 		for range 3000 { // the way there is wide by then
 			isOp(t, dial(), "dial", syscall.ECONNREFUSED, "")
 		}
-		var fillers []*rawnet.Conn
-		for range 8 {
-			_, b := c.pair(t, "filler")
-			fillers = append(fillers, b)
-		}
-		link.mute.Store(true)
-		for _, b := range fillers {
-			go func() { _, _ = b.Write(make([]byte, 1<<20)) }()
-		}
-		synctest.Wait()
+		c.fill(t, 1, func() { mute.Store(true) })
 		ends := make(chan error)
 		const crowd = 4096
 		for range crowd {
 			go func() { ends <- dial() }()
 		}
 		time.Sleep(10 * time.Millisecond)
-		link.mute.Store(false)
+		mute.Store(false)
 		for range crowd {
 			isOp(t, <-ends, "dial", syscall.ECONNREFUSED, "nobody listens")
 		}

@@ -59,9 +59,14 @@ func (v *verb) validate() error {
 	case v.cluster.Node == launch.NoNode && v.cluster.Hostfile == "":
 		return cli.Misuse("which node is this? Give --node, or a --hostfile that tells")
 	}
-	host, _, err := net.SplitHostPort(v.to)
-	if err != nil {
+	host, port, err := net.SplitHostPort(v.to)
+	if err != nil || port == "" {
 		return cli.Misuse("--to %q: want NODE:SERVICE, or HOST:PORT with --service", v.to)
+	}
+	if v.service != "" {
+		if number, err := net.LookupPort("tcp", port); err != nil || number == 0 {
+			return cli.Misuse("--to %q: want HOST:PORT, with a port of 1 to 65535 or the name of one", v.to)
+		}
 	}
 	if node, err := strconv.ParseUint(host, 10, 16); v.tcp != "" && (err != nil || mcd.NodeID(node) > mcd.MaxNodeID) {
 		return cli.Misuse("--to %q: want NODE:SERVICE, with the node's number (HOST:PORT goes with --service)", v.to)
