@@ -120,7 +120,7 @@ func (d *Domain) executeHere(what *request) (value uint64, err error) {
 	case opPut:
 		refusal = d.put(k.ID, k.Secret, what.off, what.data, what.notify != Never)
 	case opPush, opTryPush:
-		refusal = d.tryAppend(nil, k.ID, k.Secret, what.data)
+		refusal = d.tryAppend(k.ID, k.Secret, what.data)
 	case opGet:
 		var w *Window
 		if w, refusal = d.checkWindow(k.ID, k.Secret, what.off, uint64(len(what.buf)), Read); refusal == 0 {

@@ -1,6 +1,7 @@
 package memfifo
 
 import (
+	"cmp"
 	"encoding/binary"
 
 	"github.com/rawlane/rawlane/internal/race"
@@ -110,7 +111,30 @@ func (p *peer) applyAtomic(r *record) {
 // applyTryPush appends a record if there is room, and says whether.
 func (p *peer) applyTryPush(r *record) {
 	id, secret, requestID := r.fixed.u16(), r.fixed.u64(), r.fixed.u32()
-	p.replyValue(requestID, 0, p.d.tryAppend(p, id, secret, r.data))
+	f, h, refusal := p.d.checkPush(id, secret, len(r.data))
+	if f != nil && !f.append(nil, r.data) {
+		refusal = Full
+	}
+	p.replyValue(requestID, 0, refusal)
+	if h != nil {
+		p.call(h, r.data, r.next)
+	}
+}
+
+// call has a handler take a record; behind is what follows it in the frame. If the function does
+// not return, as it panics or ends its goroutine, the record counts as taken, and what is behind it
+// is held until the peer is advanced.
+func (p *peer) call(h *Handler, rec, behind []byte) {
+	returned := false
+	defer func() {
+		if !returned {
+			p.dropPartial()
+			p.conn.Hold(reliable.Requests, behind)
+			p.pumpLater()
+		}
+	}()
+	h.call(p, rec)
+	returned = true
 }
 
 // replyValue answers a request that has a value or was refused.
@@ -129,8 +153,12 @@ func (p *peer) applyPush(r *record) (full *FIFO) {
 	id, secret, total := r.fixed.u16(), r.fixed.u64(), int(r.fixed.u32())
 	first, last := r.flags&flagFirst != 0, r.flags&flagLast != 0
 	f, h, refusal := p.d.checkPush(id, secret, total)
-	if refusal != 0 {
+	if !first {
+		refusal = cmp.Or(p.partRefused, refusal)
+	}
+	if p.partRefused = refusal; refusal != 0 {
 		if last { // once for all its parts
+			p.partRefused = 0
 			p.dropPartial()
 			p.refuse(id, refusal)
 		}
@@ -146,7 +174,7 @@ func (p *peer) applyPush(r *record) (full *FIFO) {
 		return nil
 	}
 	if h != nil {
-		h.call(p, data)
+		p.call(h, data, r.next)
 	} else if !f.append(p, data) {
 		return f
 	}
@@ -161,7 +189,7 @@ const pushHead = headLen + 2 + 8 + 4
 // was pushed to last: as many as there is room for. It returns what applyPush has to look at.
 func (p *peer) applyPushes(records []byte) (rest []byte) {
 	f := p.d.recentQ
-	if f == nil || p.partial != nil || f.senders.first() != nil || len(p.replies) >= maxReplies {
+	if f == nil || p.partial != nil || p.partRefused != 0 || f.senders.first() != nil || len(p.replies) >= maxReplies {
 		return records
 	}
 	run, longest := f.ring.begin(), f.ring.longest()

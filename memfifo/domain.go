@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -106,9 +105,10 @@ func secret() uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// known reports whether the endpoint's table has a node.
+// known reports whether the endpoint's table has a node. Strangers' frames ask: it copies no table.
 func (d *Domain) known(node mcd.NodeID) bool {
-	return slices.ContainsFunc(d.ep.Nodes(), func(n mcd.Node) bool { return n.ID == node })
+	_, err := d.ep.Path(node, 0)
+	return err == nil
 }
 
 // peer returns the state for a node, made on first use; nil if it is this node or the table does

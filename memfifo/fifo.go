@@ -80,8 +80,9 @@ func (f *FIFO) TryPop(b []byte) (n int, ok bool, err error) {
 		return 0, true, fmt.Errorf("record of %d bytes, room for %d: %w", n, len(b), io.ErrShortBuffer)
 	}
 	copy(b, rec)
-	f.remove(end)
+	f.ring.head.Store(end)
 	f.pops.Unlock()
+	f.resumeSenders()
 	return n, true, nil
 }
 
@@ -109,18 +110,17 @@ func (f *FIFO) Release(r Record) bool {
 	if !ok || end != r.end {
 		return false
 	}
-	f.remove(end)
+	f.ring.head.Store(end)
+	f.resumeSenders()
 	return true
 }
 
-// remove takes the oldest record out, and lets those senders go on that wait for room. The caller
-// holds f.pops.
-func (f *FIFO) remove(end uint64) {
-	f.ring.head.Store(end)
+// resumeSenders lets those senders go on that wait for room, behind a record that was taken out.
+func (f *FIFO) resumeSenders() {
 	if f.senders.count.Load() > 0 {
 		f.d.mu.Lock()
+		defer f.d.mu.Unlock() // handlers take what is behind their records
 		f.resume()
-		f.d.mu.Unlock()
 	}
 }
 
@@ -183,15 +183,14 @@ func (d *Domain) checkPush(id uint16, secret uint64, n int) (f *FIFO, h *Handler
 	return f, nil, 0
 }
 
-// tryAppend appends a record, or says why not; from is nil if it is this node's. The caller holds
-// mu.
-func (d *Domain) tryAppend(from *peer, id uint16, secret uint64, rec []byte) Refusal {
+// tryAppend appends a record of this node, or says why not. The caller holds mu.
+func (d *Domain) tryAppend(id uint16, secret uint64, rec []byte) Refusal {
 	f, h, refusal := d.checkPush(id, secret, len(rec))
 	switch {
 	case refusal != 0:
 		return refusal
 	case h != nil:
-		h.call(from, rec)
+		h.call(nil, rec)
 	case !f.append(nil, rec):
 		return Full
 	}

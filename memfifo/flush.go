@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/rawlane/rawlane/mcd"
 )
@@ -51,7 +52,9 @@ func (d *Domain) unflushed(nodes []mcd.NodeID) (peers []*peer, err error) {
 	}
 	for _, node := range nodes {
 		if int(node) < len(d.peers) && d.peers[node] != nil {
-			all = append(all, d.peers[node])
+			if p := d.peers[node]; !slices.Contains(all, p) {
+				all = append(all, p)
+			}
 		} else if !d.known(node) && node != d.ep.Node() {
 			return nil, fmt.Errorf("flush of node %d: %w", node, mcd.ErrUnknownNode)
 		}

@@ -218,3 +218,19 @@ func TestFlush_TwoTellALoss(t *testing.T) {
 		}
 	})
 }
+
+// A node that is named twice is asked and told of once.
+func TestFlush_OfANodeNamedTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, ctx, _, r := twoNodes(t, fault.Config{}, 0, 64)
+		must(t, r.Signal(ctx))
+		must(t, c.domains[0].Flush(ctx, 1, 1))
+		c.faults[1].Cut(true)
+		must(t, r.Signal(ctx))
+		err := c.domains[0].Flush(ctx, 1, 0, 1)
+		if !errors.Is(err, memfifo.ErrPeerDown) || strings.Count(err.Error(), "node 1") != 1 {
+			t.Errorf("the silent node is named more or less than once: %v", err)
+		}
+		c.faults[1].Cut(false)
+	})
+}

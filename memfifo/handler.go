@@ -17,7 +17,7 @@ type HandlerConfig struct {
 	//
 	// It runs in the goroutine that polls, as mcd.PortOptions.Receive does, with the domain's lock
 	// held: so it must be brief, must not wait, and may call nothing of the domain but from's
-	// methods and Complete of a completion.
+	// methods and Complete of a completion. A record with which it panics counts as taken.
 	Record func(from Sender, rec []byte)
 	// Down, if set, is told of each node that is down, and runs as Record does. Records that come
 	// from the node later are of its next life, or of its next connection. Pushes to it may fail
@@ -176,6 +176,9 @@ func (s Sender) Post(id uint16, secret uint64, rec []byte) error {
 	if s.p == nil {
 		return ErrBusy
 	}
+	if err := s.p.d.checkPost(rec); err != nil {
+		return err
+	}
 	err := s.p.postPush(&request{op: opPush, key: Key{s.p.node, id, secret}, data: rec, total: len(rec)})
 	s.p.urgent = true
 	s.p.pumpLater()
@@ -197,12 +200,12 @@ func (d *Domain) MaxFrameRecord() int { return d.sendSize - reliable.HeaderLen -
 // if others wait for it. The record has to fit a frame: ErrTooLarge beyond MaxFrameRecord. A
 // refusal is told by the next Flush. Other errors: ErrPeerDown, mcd.ErrUnknownNode, ErrClosed.
 func (r *Remote) PostPush(rec []byte) error {
+	if err := r.d.checkPost(rec); err != nil {
+		return err
+	}
 	what := request{op: opPush, key: r.key, data: rec, total: len(rec)}
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()
-	if most := r.d.MaxFrameRecord(); len(rec) > most {
-		return fmt.Errorf("post a push of %d bytes: %w (at most %d)", len(rec), ErrTooLarge, most)
-	}
 	if r.key.Node == r.d.ep.Node() {
 		_, err := r.d.executeHere(&what)
 		return err
@@ -215,6 +218,14 @@ func (r *Remote) PostPush(rec []byte) error {
 		p.pump(clock.Now())
 	}
 	return err
+}
+
+// checkPost refuses a record that no frame has room for.
+func (d *Domain) checkPost(rec []byte) error {
+	if most := d.MaxFrameRecord(); len(rec) > most {
+		return fmt.Errorf("post a push of %d bytes: %w (at most %d)", len(rec), ErrTooLarge, most)
+	}
+	return nil
 }
 
 // postPush puts a record into a frame if there is room for all of it. The caller holds d.mu, and

@@ -121,3 +121,22 @@ func TestHandler_DownTellsWhetherSomethingIsLost(t *testing.T) {
 		c.faults[0].Cut(false)
 	})
 }
+
+// An answer that no frame has room for is refused as such: to wait for room would be in vain.
+func TestHandler_AnswerLongerThanAFrame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 0)
+		var answers []error
+		_, r := c.handler(t, memfifo.HandlerConfig{Public: true, Record: func(from memfifo.Sender, _ []byte) {
+			for longer := range 2 {
+				answers = append(answers, from.Post(9, 0, make([]byte, c.domains[1].MaxFrameRecord()+longer)))
+			}
+		}})
+		must(t, r.Push(limit(t), nil))
+		must(t, c.domains[0].Flush(limit(t)))
+		synctest.Wait()
+		if len(answers) != 2 || answers[0] != nil || !errors.Is(answers[1], memfifo.ErrTooLarge) {
+			t.Errorf("Post of the longest record, and of one that is a byte longer: %v", answers)
+		}
+	})
+}

@@ -70,9 +70,18 @@ func (f *FIFO) resume() {
 		return
 	}
 	now := clock.Now()
+	var turn *peer
+	defer func() {
+		if turn != nil { // a handler that takes what is behind its record has not returned
+			f.senders.remove(turn)
+			f.resume()
+		}
+	}()
 	for p := f.senders.first(); p != nil; p = f.senders.first() {
 		p.heldBy, f.senders.served = nil, false
+		turn = p
 		p.resume()
+		turn = nil
 		if p.heldBy == f && !f.senders.served {
 			return // there is no room for its record yet
 		}

@@ -30,10 +30,11 @@ type peer struct {
 	peerErr   error        // what was under way is lost; until Flush says so
 	refused   *AccessError // since the last Flush
 
-	replies []reply // to it, waiting for room
-	partial []byte  // of a record that it pushes in parts
-	putFrom cursor  // where its last put to us ended
-	heldBy  *FIFO   // its requests wait for room there; else, if they are held, until replies have gone
+	replies     []reply // to it, waiting for room
+	partial     []byte  // of a record that it pushes in parts
+	putFrom     cursor  // where its last put to us ended
+	partRefused Refusal // why a part of the record that it pushes was refused; or 0
+	heldBy      *FIFO   // its requests wait for room there; else, if they are held, until replies have gone
 
 	expecting  int            // how many FIFOs and windows expect it as a sender
 	senderDown *PeerDownError // if they do: it is down

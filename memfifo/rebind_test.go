@@ -63,3 +63,25 @@ func TestWindow_Rebind(t *testing.T) {
 		})
 	}
 }
+
+// Waits for a window that is rebound end as those for one that is revoked: nothing that comes later
+// changes the memory that they look at.
+func TestWindow_RebindEndsWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 1, -1, fault.Config{}, 0)
+		w := c.window(t, 0, 64)
+		for name, wait := range map[string]func() error{
+			"Wait":     func() error { _, err := w.Wait(limit(t), w.Notified()); return err },
+			"WaitWord": func() error { _, err := w.WaitWord(limit(t), 0, func(v uint64) bool { return v != 0 }); return err },
+		} {
+			ended := make(chan error, 1)
+			go func() { ended <- wait() }()
+			synctest.Wait()
+			_, err := w.Rebind(make([]byte, 64))
+			must(t, err)
+			if err := <-ended; !errors.Is(err, memfifo.ErrClosed) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}

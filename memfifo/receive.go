@@ -88,7 +88,8 @@ func (p *peer) pumpLater() {
 
 // pumpPeers does what the messages of a batch, or the parcels of a Post, have made possible.
 func (d *Domain) pumpPeers(now monotime.Time) {
-	for _, p := range d.rx.needsPump {
+	for i := 0; i < len(d.rx.needsPump); i++ { // a handler's answer to what was held up has a peer listed anew
+		p := d.rx.needsPump[i]
 		p.needsPump = false
 		p.advance(now)
 	}
@@ -163,15 +164,17 @@ func (p *peer) drainReceive() {
 	d.rx.undrained, d.rx.dataCame = 0, false
 	d.rx.drains++
 	d.mu.Unlock()
+	defer func() { // also if a handler does not return
+		d.mu.Lock()
+		d.rx.drains--
+		p.conn.SetAckPolicy(reliable.MayPiggyback)
+		if p.ready() != nil {
+			p.pump(clock.Now()) // nothing is about to be sent after all
+		}
+	}()
 	for range drainPolls {
 		if !d.ep.Progress() {
 			break
 		}
-	}
-	d.mu.Lock()
-	d.rx.drains--
-	p.conn.SetAckPolicy(reliable.MayPiggyback)
-	if p.ready() != nil {
-		p.pump(clock.Now()) // nothing is about to be sent after all
 	}
 }

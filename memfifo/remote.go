@@ -175,9 +175,7 @@ func (r *Remote) execute(ctx context.Context, off int64, what *request, more boo
 		return 0, err
 	}
 	what.key, what.off = r.key, uint64(off)
-	r.d.mu.Lock()
 	wr, value, err := r.d.start(what, more)
-	r.d.mu.Unlock()
 	if wr == nil {
 		return value, err
 	}
@@ -185,8 +183,10 @@ func (r *Remote) execute(ctx context.Context, off int64, what *request, more boo
 }
 
 // start does an operation as far as it may be done without waiting. The rest is in the work request
-// that it returns, if there is one. The caller holds mu.
+// that it returns, if there is one.
 func (d *Domain) start(what *request, more bool) (wr *workRequest, value uint64, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if what.key.Node == d.ep.Node() {
 		value, err = d.executeHere(what)
 		return nil, value, err

@@ -19,7 +19,7 @@ func TestFailure_BetweenACallAndItsAnswer(t *testing.T) {
 		want     error
 		from, to time.Duration
 	}{
-		{"it dies", func(r *raw) { _ = r.port.Close() }, ErrPeerDown, DefaultPeerTimeout, 2 * DefaultPeerTimeout},
+		{"it dies", func(r *raw) { _ = r.port.Close() }, ErrPeerDown, DefaultPeerTimeout, 3 * DefaultPeerTimeout / 2},
 		{"it restarts", func(r *raw) {
 			r.mu.Lock()
 			defer r.mu.Unlock()

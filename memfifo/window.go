@@ -97,8 +97,9 @@ func (w *Window) Revoke() {
 }
 
 // Rebind gives the window other memory, nil for none, and a new key, which it returns: Revoke and
-// Register in one, for those who lend memory for a moment. It allocates nothing. Key and Bytes must
-// not be called at the same time. Errors: ErrAlignment, ErrClosed.
+// Register in one, for those who lend memory for a moment. Waits end with ErrClosed. It allocates
+// nothing. Key, Bytes, Load and Store must not be called at the same time, nor WaitWord begin.
+// Errors: ErrAlignment, ErrClosed.
 func (w *Window) Rebind(mem []byte) (Key, error) {
 	if err := checkAlignment(w.key.ID, mem, w.rights); err != nil {
 		return Key{}, err
@@ -109,6 +110,7 @@ func (w *Window) Rebind(mem []byte) (Key, error) {
 		return Key{}, ErrClosed
 	}
 	w.mem, w.key.Secret = mem, secret()
+	w.wake(ErrClosed)
 	return w.key, nil
 }
 
@@ -122,7 +124,7 @@ func (w *Window) wake(err error) {
 func (w *Window) Notified() uint64 { return w.notes.Load() }
 
 // Wait returns when more than seen operations with a notification have been completed, and how
-// many: what they wrote is in place. ErrClosed if the window is revoked.
+// many: what they wrote is in place. ErrClosed if the window is revoked or rebound.
 func (w *Window) Wait(ctx context.Context, seen uint64) (uint64, error) {
 	err := w.d.sleepUntil(ctx, &w.noteWaiters, &w.revoked, &w.expected, func() bool { return w.notes.Load() > seen })
 	return w.notes.Load(), err

@@ -21,6 +21,13 @@ type Node struct {
 	ID       mcd.NodeID
 	To       *memfifo.Remote // its handler
 	Expected bool            // it is probed while it says nothing; the layer's lock guards it
+	Lives    int             // how often it was down: what is of one life is not for the next; likewise
+}
+
+// Died says that the node is down: nothing is expected of it any more.
+func (n *Node) Died() {
+	n.Expected = false
+	n.Lives++
 }
 
 // Layer is a domain, its handler, and the nodes, of which the layer has an N each.

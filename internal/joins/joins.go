@@ -13,8 +13,9 @@ import (
 
 // Set of groups. The zero Set is empty. Has may be called at any time.
 type Set struct {
-	mu    sync.Mutex // serialises changes
-	joins atomic.Pointer[map[transport.MAC]int]
+	mu     sync.Mutex // serialises changes
+	closed bool
+	joins  atomic.Pointer[map[transport.MAC]int]
 }
 
 // Has reports whether frames for a group address are wanted; broadcasts always are.
@@ -38,12 +39,22 @@ func (s *Set) Leave(group transport.MAC, change func(member bool) error) error {
 	return s.add(group, -1, change)
 }
 
+// Close ends all changes: they return transport.ErrClosed from now on.
+func (s *Set) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+}
+
 func (s *Set) add(group transport.MAC, n int, change func(bool) error) error {
 	if !group.IsMulticast() {
 		return fmt.Errorf("%v is not a group address (want one with an odd first byte)", group)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return transport.ErrClosed
+	}
 	joins := make(map[transport.MAC]int)
 	if old := s.joins.Load(); old != nil {
 		joins = maps.Clone(*old)

@@ -52,3 +52,17 @@ func TestSet_Faults(t *testing.T) {
 		t.Errorf("%v, want what change returned, and no member", err)
 	}
 }
+
+func TestSet_IsClosed(t *testing.T) {
+	var s joins.Set
+	if err := s.Join(group, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if err := s.Join(group, nil); !errors.Is(err, transport.ErrClosed) {
+		t.Errorf("Join: %v", err)
+	}
+	if err := s.Leave(group, nil); !errors.Is(err, transport.ErrClosed) || !s.Has(group) {
+		t.Errorf("Leave: %v, member %v", err, s.Has(group))
+	}
+}
