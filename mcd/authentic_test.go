@@ -52,21 +52,15 @@ func (l *roaming) Send(frames []transport.Frame) (int, error) {
 		if wire.Kind(frames[i].Payload[0]&0x0f) == wire.Contact {
 			l.contacts++
 		}
-	}
-	l.mu.Unlock()
-	return l.Link.Send(frames)
-}
-
-func (l *roaming) Answer(to *transport.Frame, frames []transport.Frame) (int, error) {
-	l.mu.Lock()
-	for i := range frames {
-		l.answers++
-		if frames[i].Dst != to.Src {
-			l.astray++
+		if to := frames[i].Answers; to != nil {
+			l.answers++
+			if frames[i].Dst != to.Src {
+				l.astray++
+			}
 		}
 	}
 	l.mu.Unlock()
-	return l.Send(frames)
+	return l.Link.Send(frames)
 }
 
 // silenced is a link that loses what is sent until it is let go.

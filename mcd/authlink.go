@@ -222,15 +222,13 @@ func (l *authLink) transmit(now monotime.Time, received *transport.Frame) {
 		h := wire.Header{Tagged: tag.Tagged, TCI: tag.TCI(), From: uint16(e.cfg.Node), To: wire.AllNodes,
 			Cluster: uint32(e.cfg.Cluster)}
 		l.key.SealContact(&l.scratch, f.Payload, &h, &auth.Addresses{Dst: f.Dst, Src: f.Src}, l.incarnation, s.Counter)
-		var n int
-		if l.roamer != nil && received != nil && received.Src == s.Dst {
-			n, _ = l.roamer.Answer(received, l.contact[:])
-		} else {
-			n, _ = e.nics[l.nic].link.Send(l.contact[:])
+		if received != nil && received.Src == s.Dst {
+			f.Answers = received
 		}
-		if n == 1 {
+		if n, _ := e.nics[l.nic].link.Send(l.contact[:]); n == 1 {
 			e.auth.txContacts.add(1)
 		}
+		f.Answers = nil
 	}
 	e.auth.expect(l.verifier)
 }

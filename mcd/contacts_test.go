@@ -1,6 +1,7 @@
 package mcd
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
@@ -332,6 +333,49 @@ func TestKeys_KeptMessagesAndMore(t *testing.T) {
 		defer mu.Unlock()
 		if want := []string{"a+", "b+", ""}; !slices.Equal(calls, want) {
 			t.Errorf("calls %q, want %q", calls, want)
+		}
+	})
+}
+
+// A key file that could not be read is read again, though it looks as it did: what was wrong may
+// have been its owner, or that this process had too many files open. It is counted once.
+func TestKeyFile_ReadAgainAfterAFailure(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	good := (&keyring.Ring{Keys: []keyring.Key{{2}}}).Append(nil)
+	written := time.Unix(1_700_000_000, 0)
+	write := func(text []byte) {
+		t.Helper()
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, written, written); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := (&keyring.Ring{Keys: []keyring.Key{{1}}}).WriteFile(path); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		x, _ := linktest.Pipe()
+		e, err := Open(Config{Spin: -1, KeyFile: path}, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		for _, step := range []struct {
+			text              []byte
+			reloads, failures uint64
+		}{
+			{bytes.Repeat([]byte("?"), len(good)), 0, 1},
+			{good, 1, 1},
+		} {
+			write(step.text)
+			time.Sleep(3 * time.Second)
+			synctest.Wait()
+			if c := e.Counters(); c.KeyReloads != step.reloads || c.KeyReloadFailures != step.failures {
+				t.Errorf("%.9q: %d reloads and %d failures, want %d and %d", step.text,
+					c.KeyReloads, c.KeyReloadFailures, step.reloads, step.failures)
+			}
 		}
 	})
 }

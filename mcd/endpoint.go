@@ -149,9 +149,10 @@ type Endpoint struct {
 	groups  atomic.Pointer[map[GroupID]int]
 	groupMu sync.Mutex // serialises changes of groups
 
-	ports  [Ports]atomic.Pointer[Port]
-	portMu sync.Mutex // serialises opening and closing of ports; guards gone
-	gone   Counters   // of closed ports
+	ports    [Ports]atomic.Pointer[Port]
+	portMu   sync.Mutex  // serialises changes of ports; guards what follows
+	reserved [Ports]bool // ports that are open, or are being opened or closed
+	gone     Counters    // of closed ports
 
 	pollState
 	spinning spinPolicy
@@ -165,7 +166,8 @@ type Endpoint struct {
 	closed  atomic.Bool           // Close was called
 	over    atomic.Pointer[error] // why all waits have ended: Close, or all links are gone; nil: they have not
 	ended   chan struct{}         // closed then, for goroutines that sleep
-	running sync.WaitGroup        // the goroutines that Open started: a linkLoop per link, and the unmaskLoop
+	shut    chan struct{}         // closed when Close is done
+	running sync.WaitGroup        // the goroutines that Open started, and the calls of OpenPort: Close waits for them
 }
 
 // nic is one of the endpoint's links, with what the send path wants of it.
@@ -212,6 +214,7 @@ func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 		router:    newRouter(cfg.Router),
 		precise:   slices.ContainsFunc(links, isShared),
 		ended:     make(chan struct{}),
+		shut:      make(chan struct{}),
 	}
 	for i, l := range links {
 		n := &e.nics[i]
@@ -306,12 +309,14 @@ func (e *Endpoint) noteForeign(from transport.MAC, version int) {
 }
 
 // Close closes the ports and the links, ends all waits with ErrClosed, also those for completions
-// of layers above, and waits for the endpoint's goroutines. Further calls do nothing. Receive
-// functions must not call it.
+// of layers above, and waits for the endpoint's goroutines. Further calls wait until it is closed,
+// and do nothing. Receive functions must not call it.
 func (e *Endpoint) Close() error {
 	if e.closed.Swap(true) {
+		<-e.shut
 		return nil
 	}
+	defer close(e.shut)
 	e.end(ErrClosed)
 	for !e.tryLockPoll() { // for good: nobody polls the links any more when they are closed
 		runtime.Gosched()

@@ -144,6 +144,43 @@ func TestOpenPort_RacesClose(t *testing.T) {
 	}
 }
 
+// slowToClose is a link whose Close ends when it is told to.
+type slowToClose struct {
+	transport.Link
+	told chan struct{}
+}
+
+func (l *slowToClose) Close() error {
+	<-l.told
+	return l.Link.Close()
+}
+
+// Whoever calls Close, nothing of the endpoint is there any more when it returns.
+func TestClose_TwoAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, _ := twoLinks(t)
+		l := &slowToClose{x, make(chan struct{})}
+		e, err := Open(Config{Spin: -1}, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed := make(chan error, 2)
+		for range 2 {
+			go func() { closed <- e.Close() }()
+		}
+		synctest.Wait()
+		if n := len(closed); n > 0 {
+			t.Errorf("%d of two calls have returned, and the link is open", n)
+		}
+		close(l.told)
+		for range 2 {
+			if err := <-closed; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 // Where nothing comes, a goroutine that waits with default settings sleeps soon. A busy machine
 // makes it late now and then, but not each time.
 func TestDefaultSpin_IsBrief(t *testing.T) {

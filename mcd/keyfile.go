@@ -15,8 +15,9 @@ const keyFileInterval = time.Second
 
 // keyFile is the file that an endpoint's keys came from.
 type keyFile struct {
-	path string // "": they came from the program
-	seen os.FileInfo
+	path   string // "": they came from the program
+	seen   os.FileInfo
+	unread bool // the last attempt to read it has failed
 }
 
 // changed reports whether the file is another one than at the last look.
@@ -59,30 +60,36 @@ func (e *Endpoint) ReloadKeys() error {
 	e.auth.mu.Lock()
 	defer e.auth.mu.Unlock()
 	e.auth.file.changed()
-	return e.reload()
+	err := e.reload()
+	if err != nil {
+		e.auth.failures.Add(1)
+	}
+	return err
 }
 
-// reload reads the key file. The caller holds auth.mu.
+// reload reads the key file. The caller holds auth.mu, and counts failures.
 func (e *Endpoint) reload() error {
 	ring, err := keyring.ReadFile(e.auth.file.path)
 	if err == nil {
 		err = e.SetKeys(ring)
 	}
+	e.auth.file.unread = err != nil
 	if err != nil {
-		e.auth.failures.Add(1)
 		return fmt.Errorf("reload keys: %w (the keys are as they were)", err)
 	}
 	e.auth.reloads.Add(1)
 	return nil
 }
 
-// checkKeyFile reads the key file if it has changed.
+// checkKeyFile reads the key file if it has changed, or could not be read at the last look: that
+// may have had another reason than what is in it. A failure counts once.
 func (e *Endpoint) checkKeyFile() {
 	a := e.auth
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.file.changed() { // not without a file: there is none of no name
-		_ = e.reload() // it is counted
+	changed := a.file.changed() // not without a file: there is none of no name
+	if (changed || a.file.unread) && e.reload() != nil && changed {
+		a.failures.Add(1)
 	}
 }
 

@@ -412,8 +412,10 @@ func TestKeys_Refused(t *testing.T) {
 		t.Errorf("ReloadKeys without keys: %v", err)
 	}
 	k := open(t, 1, 1, keyed(ring(1, false)))[0]
-	if err := k.SetKeys(&keyring.Ring{}); !errors.Is(err, keyring.ErrFormat) {
-		t.Errorf("SetKeys of none: %v", err)
+	for _, none := range []*keyring.Ring{nil, {}} {
+		if err := k.SetKeys(none); !errors.Is(err, keyring.ErrFormat) {
+			t.Errorf("SetKeys of none: %v", err)
+		}
 	}
 	_ = k.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -1,6 +1,7 @@
 package mcd
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"sync"
@@ -63,29 +64,60 @@ type PortOptions struct {
 //
 // Source: MCD §2.3.
 func (e *Endpoint) OpenPort(id PortID, opts PortOptions) (*Port, error) {
-	e.portMu.Lock()
-	defer e.portMu.Unlock()
-	if err := e.err(); err != nil {
+	if err := e.reservePort(id); err != nil {
 		return nil, err
 	}
-	if e.ports[id].Load() != nil {
-		return nil, &PortBusyError{Port: id, PID: ownPID}
-	}
+	defer e.running.Done()
 	p := &Port{e: e, id: id, opts: opts}
 	p.backlog.init(e.cfg.Backlog, e.maxPayload)
 	p.out.init(e.maxPayload)
-	for i := range e.nics {
-		lock, err := e.lockPort(e.nics[i].link, id)
+	locked := p.lock()
+	if err := cmp.Or(e.addPort(p, locked == nil), locked); err != nil {
+		p.unlock()
+		return nil, err
+	}
+	return p, nil
+}
+
+// reservePort gives a port to the caller alone, and has Close wait until it is opened or given up.
+// No lock is held meanwhile: a service that is asked for the port takes its time.
+func (e *Endpoint) reservePort(id PortID) error {
+	e.portMu.Lock()
+	defer e.portMu.Unlock()
+	if err := e.err(); err != nil {
+		return err
+	}
+	if e.reserved[id] {
+		return &PortBusyError{Port: id, PID: ownPID}
+	}
+	e.reserved[id] = true
+	e.running.Add(1)
+	return nil
+}
+
+// addPort opens a port, if it is locked. It errs if all waits have ended meanwhile.
+func (e *Endpoint) addPort(p *Port, locked bool) error {
+	e.portMu.Lock()
+	defer e.portMu.Unlock()
+	err := e.err()
+	if err == nil && locked {
+		e.ports[p.id].Store(p)
+	}
+	return err
+}
+
+// lock locks the port against other processes, on each link.
+func (p *Port) lock() error {
+	for i := range p.e.nics {
+		lock, err := p.e.lockPort(p.e.nics[i].link, p.id)
 		if err != nil {
-			p.unlock()
-			return nil, err
+			return err
 		}
 		if lock != nil {
 			p.locks = append(p.locks, lock)
 		}
 	}
-	e.ports[id].Store(p)
-	return p, nil
+	return nil
 }
 
 // lockPort locks a port of a link against other processes: by the service that granted the link's
@@ -196,16 +228,20 @@ func (p *Port) close(cause error) {
 	p.e.portMu.Lock()
 	p.e.ports[p.id].Store(nil)
 	p.e.gone.add(p.Counters())
-	p.unlock()
 	p.e.portMu.Unlock()
+	p.unlock()
 	for _, d := range waiting {
 		d.N = 0
 		d.completion.Complete(cause)
 	}
 }
 
+// unlock gives the port's locks back, and then the port.
 func (p *Port) unlock() {
 	for _, l := range p.locks {
 		_ = l.Close() // a lock that does not close goes with the process
 	}
+	p.e.portMu.Lock()
+	defer p.e.portMu.Unlock()
+	p.e.reserved[p.id] = false
 }

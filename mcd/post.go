@@ -19,14 +19,12 @@ func (p *Port) PostSend(ds ...*SendDesc) error {
 		return p.err()
 	}
 	for i, d := range ds {
-		if d.posted.Load() {
-			return fmt.Errorf("descriptor %d: %w", i, ErrPosted)
-		}
-		n, err := p.target(d.NIC, d.To, len(d.Payload))
-		if err != nil {
+		if err := p.prepare(d); err != nil {
+			for _, d := range ds[:i] {
+				d.port = nil // it is not posted: there is nothing to wait for
+			}
 			return fmt.Errorf("descriptor %d: %w", i, err)
 		}
-		d.port, d.neighbour = p, n
 	}
 	for len(ds) > 0 {
 		n := sameLink(ds)
@@ -34,6 +32,18 @@ func (p *Port) PostSend(ds ...*SendDesc) error {
 		ds = ds[n:]
 	}
 	return nil
+}
+
+// prepare makes a descriptor ready to be posted, or reports why it cannot be sent.
+func (p *Port) prepare(d *SendDesc) error {
+	if d.posted.Load() {
+		return ErrPosted
+	}
+	n, err := p.target(d.NIC, d.To, len(d.Payload))
+	if err == nil {
+		d.port, d.neighbour = p, n
+	}
+	return err
 }
 
 // sameLink returns how many of the first descriptors, at most a batch, go by the first one's link.

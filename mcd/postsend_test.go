@@ -1,6 +1,7 @@
 package mcd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -263,5 +264,21 @@ func TestWait_OfWhatWasNeverPosted(t *testing.T) {
 	}
 	if err := new(RecvDesc).Wait(t.Context()); err != nil {
 		t.Errorf("receive descriptor: %v", err)
+	}
+}
+
+// A descriptor that PostSend has not posted, as another one cannot be sent, is not waited for.
+func TestWait_OfWhatWasRefused(t *testing.T) {
+	_, p, _, _ := openScripts(t, 1)
+	good, unknown := descTo(1, "a"), descTo(9, "b")
+	if err := p.PostSend(good, unknown); !errors.Is(err, ErrUnknownNode) {
+		t.Errorf("PostSend: %v, want ErrUnknownNode", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, d := range []*SendDesc{good, unknown} {
+		if err := d.Wait(ctx); err != nil || d.Done() {
+			t.Errorf("to %v: %v, done %v, want that nothing is waited for", d.To, err, d.Done())
+		}
 	}
 }

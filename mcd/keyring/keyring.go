@@ -71,7 +71,11 @@ type Ring struct {
 func New() *Ring { return &Ring{Keys: []Key{Generate()}} }
 
 // Validate reports what is wrong with a ring: no keys, too many, one that is zero or occurs twice.
+// A nil ring has no keys.
 func (r *Ring) Validate() error {
+	if r == nil {
+		r = new(Ring)
+	}
 	if len(r.Keys) == 0 || len(r.Keys) > MaxKeys {
 		return fmt.Errorf("%w: %d keys (want 1 to %d)", ErrFormat, len(r.Keys), MaxKeys)
 	}
