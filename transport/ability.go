@@ -40,15 +40,13 @@ type TypeFilter interface{ EtherType() EtherType }
 type Public interface{ PublicAddr() string }
 
 // Roamer is a link whose stations may move, if their frames are authenticated: then an address of
-// theirs is where the last authentic frame came from.
+// theirs is where the last authentic frame came from. To find out whether a frame is authentic, who
+// polls sends one that Answers it.
 type Roamer interface {
 	// Authenticates says that who polls authenticates frames, and calls Authentic.
 	Authenticates()
 	// Authentic says of a frame of the last Poll that its Src has sent it.
 	Authentic(f *Frame)
-	// Answer is Send to where a frame of the last Poll came from: to find out whether it is
-	// authentic.
-	Answer(received *Frame, frames []Frame) (n int, err error)
 }
 
 // Trainer is a link that may send frames as trains: those that one Send is given, for one station

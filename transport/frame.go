@@ -45,6 +45,9 @@ type Frame struct {
 	// and need not copy the payload. It may be nil; if it is not just before Payload it is not
 	// used. Received frames have none.
 	Headroom []byte
+	// Answers, in Send, is the frame of the last Poll that this one answers: a Roamer sends it to
+	// where that came from. It is nil in most frames, and in received ones.
+	Answers *Frame
 }
 
 // WireLen returns the frame's length in bytes, from destination to the end of the payload. It

@@ -286,7 +286,7 @@ func (a *Attachment) wrap(act string, err error) error {
 		err = explain(errno)
 	}
 	if errors.Is(err, transport.ErrInterfaceDown) {
-		a.state.lost.Store(true)
+		a.state.wentDown()
 	}
 	return fmt.Errorf("%s %s: %s: %w", a.kind, a.ifi.Name, act, err)
 }
@@ -367,6 +367,7 @@ func (a *Attachment) Close() error {
 	a.close.Do(func() {
 		a.drops()
 		a.closed.Store(true)
+		a.groups.Close()
 		a.closeStamps()
 		a.poller.Close()
 		a.closeErr = errors.Join(a.socket.Close(), a.sender.close(), a.cfg.Granted.Close())

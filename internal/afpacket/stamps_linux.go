@@ -19,7 +19,7 @@ func (a *Attachment) StampFrames(on bool) error {
 		return a.wrap("stamp frames", transport.ErrNotSupported)
 	}
 	err := a.socket.Control(func(fd int) error {
-		return a.stamping.control.Turn(fd, a.ifi.Name, on, func(on bool) error {
+		return a.stamping.control.Turn(fd, a.ifi.Index, on, func(on bool) error {
 			err := timestamping.Set(fd, on)
 			if err == nil {
 				err = a.sender.stamp(on)

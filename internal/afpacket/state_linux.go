@@ -17,17 +17,22 @@ import (
 type linkState struct {
 	index int           // of the interface
 	mac   transport.MAC // as it was when the link was opened
-	lost  atomic.Bool   // it went down, and has not been seen up since
+	downs atomic.Uint64 // how often it went down
+	seen  atomic.Uint64 // the value of downs after which it was seen up
 }
+
+// wentDown has each check look until the interface is seen up.
+func (s *linkState) wentDown() { s.downs.Add(1) }
 
 // check returns ENETDOWN or ENODEV if there is nothing to wait for.
 func (s *linkState) check(socket Socket) error {
-	if !s.lost.Load() {
+	downs := s.downs.Load() // before the look: it may go down again right after it
+	if downs == s.seen.Load() {
 		return nil
 	}
 	err := socket.Control(s.look)
 	if err == nil {
-		s.lost.Store(false)
+		s.seen.Store(downs)
 	}
 	return err
 }

@@ -44,7 +44,7 @@ func (n *nic) open(ifi *net.Interface) (err error) {
 
 // keepTags makes the NIC leave tags in the frames, until restore.
 func (n *nic) keepTags() error {
-	features, _ := n.tool.Features(n.ifname) // a driver that has none takes nothing off
+	features, _ := n.features() // a driver that has none takes nothing off
 	off, on := map[string]bool{}, map[string]bool{}
 	for _, name := range stripping {
 		if features[name] {
@@ -55,9 +55,9 @@ func (n *nic) keepTags() error {
 		return nil
 	}
 	n.stopped = on
-	err := n.tool.Change(n.ifname, off)
+	err := n.change(off)
 	if err == nil {
-		features, err = n.tool.Features(n.ifname)
+		features, err = n.features()
 	}
 	for name := range off {
 		if err == nil && features[name] {
@@ -102,13 +102,35 @@ func (n *nic) restore() error {
 	err := unix.IoctlIfreq(n.socket, unix.SIOCGIFNAME, &request)
 	if err == nil {
 		n.ifname = request.Name()
-		err = n.tool.Change(n.ifname, n.stopped)
+		err = n.change(n.stopped)
 	}
 	n.stopped = nil
 	if err != nil && !errors.Is(err, unix.ENODEV) {
 		return fmt.Errorf("switch rx-vlan-offload of %s on again: %w", n.ifname, err)
 	}
 	return nil
+}
+
+// features returns the NIC's features, and which are on. Package ethtool hands the kernel memory of
+// its stack, by address, and finds none if the stack has grown meanwhile: the next try finds them.
+func (n *nic) features() (all map[string]bool, err error) {
+	for range 3 {
+		if all, err = n.tool.Features(n.ifname); err != nil || len(all) > 0 {
+			break
+		}
+	}
+	return all, err
+}
+
+// change switches features on or off; features says why it may take two tries.
+func (n *nic) change(features map[string]bool) (err error) {
+	for range 3 {
+		err = n.tool.Change(n.ifname, features)
+		if _, bySystem := errors.AsType[unix.Errno](err); err == nil || bySystem {
+			return err
+		}
+	}
+	return err
 }
 
 func (n *nic) close() error {

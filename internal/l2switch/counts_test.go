@@ -50,7 +50,7 @@ func TestHub_RepeatsToStationsThatWereHeard(t *testing.T) {
 func TestRemovePort_ForgetsWhatWasBehindIt(t *testing.T) {
 	s := newSwitch(t, Config{}, Port{}, Port{}, Port{})
 	s.Forward(start, 2, untaggedFrame(station(1), transport.Broadcast), nil)
-	s.RemovePort()
+	s.RemovePort(2)
 	wantOut(t, "the port is gone", s.Forward(start, 0, untaggedFrame(station(2), station(1)), nil), Egress{Port: 1})
 	if _, err := s.AddPort(Port{}); err != nil {
 		t.Fatal(err)

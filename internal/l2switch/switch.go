@@ -21,9 +21,11 @@ type Config struct {
 	Repeater bool
 }
 
-// Switch is a VLAN-aware learning switch. Ports are numbered from 0 in the order of AddPort.
+// Switch is a VLAN-aware learning switch. Ports are numbered from 0 in the order of AddPort; the
+// number of one that was removed is given again.
 type Switch struct {
 	ports   []*port
+	free    []int // numbers of ports that were removed
 	table   table
 	ageing  time.Duration
 	repeats bool          // Config.Repeater
@@ -54,6 +56,10 @@ func New(cfg Config) *Switch {
 // MaxPorts.
 func (s *Switch) AddPort(c Port) (number int, err error) {
 	number = len(s.ports)
+	last := len(s.free) - 1
+	if last >= 0 {
+		number = s.free[last]
+	}
 	if number >= MaxPorts {
 		return 0, fmt.Errorf("a switch or hub has at most %d ports", MaxPorts)
 	}
@@ -64,19 +70,23 @@ func (s *Switch) AddPort(c Port) (number int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("port %d: %w", number, err)
 	}
-	s.ports = append(s.ports, p)
+	if last >= 0 {
+		s.ports[number], s.free = p, s.free[:last]
+	} else {
+		s.ports = append(s.ports, p)
+	}
 	return number, nil
 }
 
-// RemovePort removes the port that was added last.
-func (s *Switch) RemovePort() {
-	last := len(s.ports) - 1
-	s.SetUp(last, false) // forgets what is behind it
-	s.ports = s.ports[:last]
+// RemovePort removes a port: nothing comes in or leaves by it any more.
+func (s *Switch) RemovePort(number int) {
+	s.SetUp(number, false) // forgets what is behind it
+	clear(s.ports[number].mode[:])
+	s.free = append(s.free, number)
 }
 
 // Ports returns how many ports there are.
-func (s *Switch) Ports() int { return len(s.ports) }
+func (s *Switch) Ports() int { return len(s.ports) - len(s.free) }
 
 // SetUp sets whether a port has a carrier; a new one has. Without one it takes in and sends out
 // nothing, and the addresses behind it are forgotten, as they may turn up behind another port.

@@ -71,9 +71,9 @@ func (p *Poller) Wait(ctx context.Context) error {
 	return nil
 }
 
-// sleep reads until ready. The read deadline stands for the end of a context. If it is one that an
-// earlier wait's context has left behind, sleep clears it, and with it perhaps that of this
-// context: so the context is checked once more before the next read.
+// sleep reads until ready. The read deadline stands for the end of a context, or a kick. If it is
+// one that an earlier wait's has left behind, sleep clears it, and with it perhaps that of this
+// context, or of a kick: so both are checked once more before the next read.
 func (p *Poller) sleep(ctx context.Context) error {
 	for {
 		err := p.conn.Read(p.ready)
@@ -92,6 +92,9 @@ func (p *Poller) sleep(ctx context.Context) error {
 		}
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if p.kicked.Swap(false) {
+			return nil // likewise
 		}
 	}
 }

@@ -47,3 +47,22 @@ func TestDeadlineOfAnEarlierWait(t *testing.T) {
 		t.Errorf("%v, want the context's error", err)
 	}
 }
+
+// A Kick that comes just while the deadline of an earlier wait is cleared ends the wait all the
+// same.
+func TestKick_WhileADeadlineIsCleared(t *testing.T) {
+	conn := &expiredConn{expired: make(chan struct{}, 1)}
+	close(conn.expired)
+	kicks := 0
+	var p *Poller
+	p = NewPoller(conn, func(at time.Time) error {
+		if at.IsZero() && kicks == 0 {
+			kicks++
+			p.Kick() // its deadline is set first, and this call clears it
+		}
+		return nil
+	}, func(uintptr) bool { return false })
+	if err := p.Wait(context.Background()); err != nil || conn.reads != 1 {
+		t.Errorf("%v after %d reads, want none and one: the second would have slept", err, conn.reads)
+	}
+}

@@ -82,16 +82,26 @@ func (w *Wakeup) arm() {
 	case !w.watched:
 		op = unix.EPOLL_CTL_ADD
 	}
-	for _, fd := range w.fds {
-		event := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT, Fd: int32(fd)}
-		_, _, e := unix.RawSyscall6(unix.SYS_EPOLL_CTL, w.epollFD, uintptr(op), uintptr(fd),
-			uintptr(unsafe.Pointer(&event)), 0, 0)
-		if e != 0 {
-			w.poller.Fail(e) // no memory
+	for i, fd := range w.fds {
+		if e := w.control(op, fd); e != 0 {
+			w.poller.Fail(e) // no memory, or no more may be watched
+			if op == unix.EPOLL_CTL_ADD {
+				for _, added := range w.fds[:i] { // the next try begins anew
+					_ = w.control(unix.EPOLL_CTL_DEL, added)
+				}
+			}
 			return
 		}
 	}
 	w.watched, w.armed = !w.masked, !w.masked
+}
+
+// control is epoll_ctl(2), for the next event of a socket.
+func (w *Wakeup) control(op, fd int) unix.Errno {
+	event := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT, Fd: int32(fd)}
+	_, _, e := unix.RawSyscall6(unix.SYS_EPOLL_CTL, w.epollFD, uintptr(op), uintptr(fd),
+		uintptr(unsafe.Pointer(&event)), 0, 0)
+	return e
 }
 
 // ready arms the set for the wait whose turn it is, and reports whether an event has been raised,

@@ -15,10 +15,10 @@ type Switch struct {
 	closed bool
 }
 
-// Turn switches stamps on or off: of the sockets by set, and of the NIC that has a name; fd is a
-// socket in its network namespace. After an error they are off. Errors: those of set, and
-// transport.ErrClosed after Close.
-func (s *Switch) Turn(fd int, nic string, on bool, set func(on bool) error) error {
+// Turn switches stamps on or off: of the sockets by set, and of the NIC of an interface's index, if
+// it is not 0; fd is a socket in its network namespace. After an error they are off. Errors: those
+// of set, and transport.ErrClosed after Close.
+func (s *Switch) Turn(fd, nic int, on bool, set func(on bool) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -29,7 +29,7 @@ func (s *Switch) Turn(fd int, nic string, on bool, set func(on bool) error) erro
 	if err != nil && on {
 		_ = set(false) // the first error is the one to report
 	}
-	if err == nil && on && nic != "" {
+	if err == nil && on && nic != 0 {
 		c := system
 		if s.calls != nil {
 			c = *s.calls

@@ -21,10 +21,14 @@ const (
 )
 
 // Set has the kernel stamp what a socket sends and receives, or no longer, and counts what is sent
-// from 0.
+// from 0. Stamps that nobody has taken are gone: they would end each wait for the socket, and have
+// the numbers of frames that are sent later.
 func Set(fd int, on bool) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING_NEW, 0); err != nil {
 		return explain(err)
+	}
+	var q Queue
+	for q.take(fd) {
 	}
 	if !on {
 		return nil
@@ -91,20 +95,22 @@ type Queue struct {
 
 // Sent takes stamps of what the socket has sent, without waiting, and returns how many.
 func (q *Queue) Sent(fd int, stamps []transport.SentStamp) (n int) {
-	for n < len(stamps) {
-		q.msg = unix.Msghdr{Control: &q.control[0]}
-		q.msg.SetControllen(len(q.control))
-		_, _, e := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&q.msg)),
-			unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
-		if e != 0 {
-			break
-		}
+	for n < len(stamps) && q.take(fd) {
 		if s, ok := sent(q.control[:q.msg.Controllen]); ok {
 			stamps[n] = s
 			n++
 		}
 	}
 	return n
+}
+
+// take takes what is first in the queue, and returns false if it is empty.
+func (q *Queue) take(fd int) bool {
+	q.msg = unix.Msghdr{Control: &q.control[0]}
+	q.msg.SetControllen(len(q.control))
+	_, _, e := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&q.msg)),
+		unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
+	return e == 0
 }
 
 // sent reads the control messages of a stamp: the times, and which frame's.

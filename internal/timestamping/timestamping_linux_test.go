@@ -221,24 +221,40 @@ func TestSent(t *testing.T) {
 // A NIC that does not stamp is left as it is.
 func TestAsk(t *testing.T) {
 	fd := loopback(t, unix.AF_INET)
-	n := ask(system, fd, "lo")
+	n := ask(system, fd, 1)
 	if n.before != nil {
 		t.Errorf("the loopback was changed: %+v", n.before)
 	}
 	n.Restore(fd)
 	var none *NIC
 	none.Restore(fd)
+	if name, err := interfaceName(fd, 1); name != "lo" || err != nil {
+		t.Errorf("the loopback's name is %q, %v", name, err)
+	}
 }
 
 // nic is one whose driver a test makes.
 type nic struct {
+	renamed      bool   // eth7 has another name by now
 	stamps       uint32 // what its hardware does
 	has          unix.HwTstampConfig
 	mute, denied error // it does not tell what it has; it may not be set
 }
 
 func (n *nic) calls() calls {
+	present := func() string {
+		if n.renamed {
+			return "lan0"
+		}
+		return "eth7"
+	}
 	return calls{
+		name: func(_, index int) (string, error) {
+			if index != 7 {
+				return "", unix.ENODEV
+			}
+			return present(), nil
+		},
 		info: func(int, string) (*unix.EthtoolTsInfo, error) {
 			return &unix.EthtoolTsInfo{So_timestamping: n.stamps}, nil
 		},
@@ -247,7 +263,7 @@ func (n *nic) calls() calls {
 			return &has, n.mute
 		},
 		set: func(_ int, name string, cfg *unix.HwTstampConfig) error {
-			if n.denied == nil && name == "eth7" {
+			if n.denied == nil && name == present() {
 				n.has = *cfg
 			}
 			return n.denied
@@ -271,7 +287,7 @@ func TestAsk_Hardware(t *testing.T) {
 		"received alone":    {nic{stamps: receives, has: ptp}, ptp, ptp},
 		"software alone":    {nic{stamps: unix.SOF_TIMESTAMPING_TX_SOFTWARE, has: ptp}, ptp, ptp},
 	} {
-		n := ask(c.nic.calls(), 3, "eth7")
+		n := ask(c.nic.calls(), 3, 7)
 		if c.nic.has != c.asked {
 			t.Errorf("%s: asked for %+v, want %+v", name, c.nic.has, c.asked)
 		}
@@ -285,8 +301,13 @@ func TestAsk_Hardware(t *testing.T) {
 			t.Errorf("%s: restored twice", name)
 		}
 	}
-	broken := calls{info: func(int, string) (*unix.EthtoolTsInfo, error) { return nil, unix.EOPNOTSUPP }}
-	if n := ask(broken, 3, "eth7"); n.before != nil {
+	gone := (&nic{stamps: sends | receives}).calls()
+	if n := ask(gone, 3, 8); n.before != nil {
+		t.Error("an interface that is gone was changed")
+	}
+	broken := gone
+	broken.info = func(int, string) (*unix.EthtoolTsInfo, error) { return nil, unix.EOPNOTSUPP }
+	if n := ask(broken, 3, 7); n.before != nil {
 		t.Error("a driver that knows nothing of stamps was changed")
 	}
 }
@@ -302,7 +323,7 @@ func TestSwitch(t *testing.T) {
 	var fault error
 	on := false
 	turn := func(to bool) error {
-		return s.Turn(3, "eth7", to, func(to bool) error {
+		return s.Turn(3, 7, to, func(to bool) error {
 			if to && fault != nil {
 				on = true // one of two sockets
 				return fault
@@ -332,6 +353,10 @@ func TestSwitch(t *testing.T) {
 			}
 		},
 		"closed": func() { s.Close(3) },
+		"closed, with another name": func() {
+			n.renamed = true
+			s.Close(3)
+		},
 		"closed, and switched on": func() {
 			s.Close(3)
 			on = false
@@ -353,7 +378,29 @@ func TestSwitch(t *testing.T) {
 		}
 	}
 	var system Switch
-	if err := system.Turn(3, "", true, func(bool) error { return nil }); err != nil || system.nic != nil {
+	if err := system.Turn(3, 0, true, func(bool) error { return nil }); err != nil || system.nic != nil {
 		t.Errorf("without a NIC: %v, %v", err, system.nic)
+	}
+}
+
+// Two links that stamp by one NIC leave it as it was before the first one, in whatever order they
+// end.
+func TestSwitch_OfOneNIC(t *testing.T) {
+	const both = unix.SOF_TIMESTAMPING_TX_HARDWARE | unix.SOF_TIMESTAMPING_RX_HARDWARE
+	for name, order := range map[string][2]int{"the first one ends first": {0, 1}, "the last one ends first": {1, 0}} {
+		n := &nic{stamps: both}
+		c := n.calls()
+		switches := [2]Switch{{calls: &c}, {calls: &c}}
+		for i := range switches {
+			if err := switches[i].Turn(3, 7, true, func(bool) error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, i := range order {
+			switches[i].Close(3)
+		}
+		if n.has != (unix.HwTstampConfig{}) {
+			t.Errorf("%s: the NIC has %+v", name, n.has)
+		}
 	}
 }

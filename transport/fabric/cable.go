@@ -36,13 +36,13 @@ func (f *Fabric) connect(a, b *device, p Port) (*Cable, error) {
 	}
 	pb, err := b.addPort(p, end{to: a, port: pa})
 	if err != nil {
-		a.removePort()
+		a.removePort(pa)
 		return nil, err
 	}
 	a.ends[pa].port = pb
 	if err := f.findLoop(a.ends[pa]); err != nil {
-		b.removePort()
-		a.removePort()
+		b.removePort(pb)
+		a.removePort(pa)
 		return nil, err
 	}
 	return &Cable{f: f, a: end{to: a, port: pa}, b: end{to: b, port: pb}}, nil

@@ -65,14 +65,18 @@ func (d *device) addPort(p Port, e end) (number int, err error) {
 		d.f.named[vid] = true
 	}
 	d.f.named[cmp.Or(p.PVID, l2switch.DefaultPVID)] = true
-	d.ends = append(d.ends, e)
+	if number == len(d.ends) {
+		d.ends = append(d.ends, e)
+	} else {
+		d.ends[number] = e // in the place of one that was removed
+	}
 	return number, nil
 }
 
-// removePort removes the port that was added last.
-func (d *device) removePort() {
-	d.ends = d.ends[:len(d.ends)-1]
-	d.fwd.RemovePort()
+// removePort removes a port. A later one has its number.
+func (d *device) removePort(number int) {
+	d.ends[number] = end{}
+	d.fwd.RemovePort(number)
 }
 
 // SwitchCounters count the frames that a switch received: Forwarded to the learned port, Flooded or

@@ -109,8 +109,8 @@ func (l *Link) Counters() transport.Counters {
 	return c
 }
 
-// Close unplugs the link for good. The switch forgets its address, which is free again; frames for
-// it are lost and stop no sender.
+// Close unplugs the link for good. The switch forgets its address, which is free again, as is its
+// port; frames for it are lost and stop no sender.
 func (l *Link) Close() error {
 	f := l.fabric
 	f.mu.Lock()
@@ -119,8 +119,7 @@ func (l *Link) Close() error {
 		return nil
 	}
 	close(l.wakeup.done)
-	l.dev.fwd.SetUp(l.port, false)
-	l.dev.ends[l.port].link = nil
+	l.dev.removePort(l.port)
 	delete(f.macs, l.mac)
 	return nil
 }

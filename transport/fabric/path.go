@@ -41,7 +41,7 @@ func (f *Fabric) deliver(now monotime.Time, l *Link, frame *transport.Frame) boo
 		for _, a := range p.arrivals {
 			a.link.queue.reserved = 0
 		}
-		p.frame.Payload = nil
+		p.forget()
 		return false
 	}
 	for i := range p.hops {
@@ -52,8 +52,15 @@ func (f *Fabric) deliver(now monotime.Time, l *Link, frame *transport.Frame) boo
 		a.link.queue.push(&p.frame)
 		a.link.wakeup.arrived()
 	}
-	p.frame.Payload = nil // it is the caller's again
+	p.forget()
 	return true
+}
+
+// forget lets go of the frame's memory, which is the caller's again, and of the links, which may be
+// closed before the next frame.
+func (p *path) forget() {
+	p.frame.Payload, p.frame.Headroom, p.frame.Answers = nil, nil, nil
+	clear(p.arrivals)
 }
 
 // plan follows p.frame from its first hop through all devices and reserves room at each receiver.

@@ -104,7 +104,7 @@ func (q *queue) poll(frames []transport.Frame) int {
 		s, f := &q.slots[at], &frames[i]
 		b := q.bytes[int(at)*q.stride:]
 		f.Dst, f.Src, f.EtherType, f.OptionalTag = s.dst, s.src, s.etherType, s.tag
-		f.Payload = b[:s.size:s.size]
+		f.Payload, f.Headroom, f.Answers = b[:s.size:s.size], nil, nil
 		q.rxBytes += uint64(f.WireLen())
 	}
 	q.next += uint64(n)

@@ -62,12 +62,15 @@ func (f *Fabric) freeMAC() transport.MAC {
 	}
 }
 
-// Links attaches n links with the zero Station. Errors: too many for the device's ports.
+// Links attaches n links with the zero Station, or none. Errors: too many for the device's ports.
 func (d *device) Links(n int) ([]*Link, error) {
 	links := make([]*Link, max(n, 0))
 	for i := range links {
 		var err error
 		if links[i], err = d.f.Attach(d, Station{}); err != nil {
+			for _, l := range links[:i] {
+				_ = l.Close() // the first error is the one to report
+			}
 			return nil, err
 		}
 	}

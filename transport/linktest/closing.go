@@ -14,6 +14,9 @@ func closedCalls(t *testing.T, a, b transport.Link) {
 	mac, mtu := a.MAC(), a.MTU()
 	send(t, b, numbered(a.MAC(), 1))
 	wantSomething(t, a)
+	for range 2 { // so that a call changes the count of joins alone
+		mustJoin(t, a, group)
+	}
 	mustClose(t, a)
 
 	n, err := a.Send([]transport.Frame{numbered(b.MAC(), 1)})

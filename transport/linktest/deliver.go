@@ -20,6 +20,15 @@ func unicast(t *testing.T, a, b transport.Link) {
 	delivers(t, a, b, numbered(b.MAC(), 2))
 }
 
+// answer: a frame may say which received one it answers. Who gets it does not see that.
+func answer(t *testing.T, a, b transport.Link) {
+	send(t, a, numbered(b.MAC(), 0))
+	received := receive(t, b, 1)
+	f := numbered(a.MAC(), 1)
+	f.Answers = &received[0]
+	delivers(t, b, a, f)
+}
+
 func broadcast(t *testing.T, a, b transport.Link) {
 	delivers(t, a, b, numbered(transport.Broadcast, 1))
 }

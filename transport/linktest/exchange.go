@@ -105,11 +105,18 @@ func receiveInto(
 	defer cancel()
 	for !enough(got) {
 		into := make([]transport.Frame, room())
+		for i := range into { // as after other uses
+			into[i] = transport.Frame{Headroom: []byte("headroom"), Answers: &transport.Frame{}}
+		}
 		n, err := l.Poll(into)
 		if n < 0 || n > len(into) || err != nil {
 			t.Fatalf("Poll into %d frames, after %d: n=%d, %v", len(into), len(got), n, err)
 		}
 		for _, f := range into[:n] {
+			if f.Headroom != nil || f.Answers != nil {
+				t.Errorf("frame %d has headroom of %d bytes, answers one: %v; want neither in a received frame",
+					seedOf(f.Payload), len(f.Headroom), f.Answers != nil)
+			}
 			if f.EtherType == transport.EtherTypeDefault {
 				got = append(got, clone(f))
 			}

@@ -71,6 +71,7 @@ var cases = []struct {
 	{"sent payloads are the caller's again", payloadReuse},
 	{"headroom changes nothing", headroom},
 	{"headroom elsewhere is left alone", headroomElsewhere},
+	{"an answer arrives as other frames do", answer},
 
 	{"wait ends by arrival", waitArrival},
 	{"wait sees what came before it", waitEarlyArrival},

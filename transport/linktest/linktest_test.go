@@ -44,6 +44,8 @@ func TestSuite_NoticesEachFault(t *testing.T) {
 		{"borrows payloads", "sent payloads are the caller's again"},
 		{"overruns headroom", "headroom changes nothing"},
 		{"trusts headroom", "headroom elsewhere is left alone"},
+		{"hands out headroom", "headroom changes nothing"},
+		{"hands out answers", "an answer arrives as other frames do"},
 		{"edge-triggered", "wait sees what a poll left"},
 		{"sleeps through Close", "wait ends by close"},
 		{"ignores masking", "masked wake-ups leave the waiter asleep"},

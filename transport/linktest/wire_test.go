@@ -74,6 +74,12 @@ func (w *wire) Send(frames []transport.Frame) (int, error) {
 		} else if n >= transport.MaxHeaderLen && w.fault == "trusts headroom" {
 			f.Payload = f.Headroom[:n+len(f.Payload)][n:]
 		}
+		if w.fault != "hands out headroom" {
+			f.Headroom = nil
+		}
+		if w.fault != "hands out answers" {
+			f.Answers = nil
+		}
 		w.count.TxFrames++
 		w.count.TxBytes += uint64(f.WireLen())
 		w.peer.arrive(f)

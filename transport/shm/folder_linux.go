@@ -22,10 +22,13 @@ import (
 const dirVariable = "RAWLANE_SHM_DIR"
 
 const (
-	// lockTimeout is how long a link waits for others that open or close at the same moment.
+	// lockTimeout is how long a link waits for another one that opens or closes at the same moment.
+	// Hundreds that start together take longer than that, one after the other.
 	lockTimeout = 5 * time.Second
-	// lockPause is the pause before the lock is tried again.
-	lockPause = time.Millisecond
+	// lockPause is the pause before the lock is tried again. It doubles up to maxLockPause, so that
+	// hundreds that wait leave the processors to the one that has it.
+	lockPause    = time.Millisecond
+	maxLockPause = 32 * time.Millisecond
 	// connectTimeout is how long a socket may take to accept a connection, which is not the process
 	// behind it: its queue may be full.
 	connectTimeout = time.Second
@@ -54,10 +57,12 @@ func userDir(dir string) string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("rawlane-%d", os.Geteuid()))
 }
 
-// openFolder makes a segment's folder if it is not there, and takes its lock, for which it waits.
+// openFolder makes a segment's folder if it is not there, and takes its lock, for which it waits:
+// so long for each link that opens or closes meanwhile.
 func openFolder(dir, segment string, wait time.Duration) (f folder, unlock func(), err error) {
 	f = folder{filepath.Join(userDir(dir), segment)}
-	for deadline := time.Now().Add(wait); ; time.Sleep(lockPause) {
+	deadline, seen := time.Now().Add(wait), f.changed()
+	for pause := lockPause; ; pause = min(2*pause, maxLockPause) {
 		for _, d := range []string{filepath.Dir(f.path), f.path} {
 			if err := ownFolder(d); err != nil {
 				return f, nil, err
@@ -69,11 +74,25 @@ func openFolder(dir, segment string, wait time.Duration) (f folder, unlock func(
 			return f, nil, err
 		case unlock != nil:
 			return f, unlock, nil
+		}
+		switch now := f.changed(); {
+		case !now.Equal(seen):
+			deadline, seen = time.Now().Add(wait), now
 		case time.Now().After(deadline):
 			return f, nil, fmt.Errorf("%s: another link has opened the segment for %v and does not get on "+
 				"(end the process that holds the lock: fuser %[1]s)", filepath.Join(f.path, lockName), wait)
 		}
+		time.Sleep(pause)
 	}
+}
+
+// changed returns when a link has put its socket into the folder last, or has taken it away.
+func (f folder) changed() time.Time {
+	info, err := os.Stat(f.path)
+	if err != nil {
+		return time.Time{} // it is made, or removed, by others
+	}
+	return info.ModTime()
 }
 
 // ownFolder makes a folder unless it is there, and refuses one that others may read or write.

@@ -16,7 +16,7 @@ import (
 	"github.com/rawlane/rawlane/transport/shm/internal/records"
 )
 
-// Link is a transport.Link, Joiner, WakeupMasker, Namer, Wrapper and Roamer: a station of a segment
+// Link is a transport.Link, Joiner, WakeupMasker, Namer and Wrapper: a station of a segment
 // in shared memory.
 type Link struct {
 	name   string // of the segment
@@ -25,6 +25,8 @@ type Link struct {
 	data   int // of a ring that this link writes, in bytes
 	wire   *wire
 	joined joins.Set
+
+	etherType transport.EtherType // that the wire receives, if it receives one alone; else EtherTypeAny
 
 	folder   folder
 	listener *net.UnixListener
@@ -71,7 +73,6 @@ var (
 	_ transport.WakeupMasker = (*Link)(nil)
 	_ transport.Namer        = (*Link)(nil)
 	_ transport.Wrapper      = (*Link)(nil)
-	_ transport.Roamer       = (*Link)(nil)
 )
 
 // Open makes a station of the segment called name, and meets those that are there. It waits for
@@ -89,7 +90,10 @@ func open(name string, cfg Config) (_ *Link, err error) {
 	if err := cfg.validate(name); err != nil {
 		return nil, err
 	}
-	l := &Link{name: name, mac: cfg.MAC, mtu: cfg.MTU, data: cfg.RingBytes}
+	l := &Link{name: name, mac: cfg.MAC, mtu: cfg.MTU, data: cfg.RingBytes, etherType: transport.EtherTypeAny}
+	if f, one := transport.As[transport.TypeFilter](cfg.Wire); one {
+		l.etherType = f.EtherType()
+	}
 	l.stations.Store(&table{byMAC: map[transport.MAC]*station{}})
 	l.open, l.cancel = context.WithCancel(context.Background())
 	defer func() {
@@ -118,6 +122,7 @@ func open(name string, cfg Config) (_ *Link, err error) {
 	l.listener, others, err = l.folder.listen(l.mac)
 	unlock()
 	if err != nil {
+		l.folder.remove()
 		return nil, err
 	}
 	if cfg.Wire != nil {
@@ -146,10 +151,14 @@ func (l *Link) Name() string {
 // LocalPath implements transport.LocalPather.
 func (l *Link) LocalPath() transport.LocalPath { return transport.ByMemory }
 
-// Unwrap implements transport.Wrapper: it returns Config.Wire.
+// Unwrap implements transport.Wrapper: it returns Config.Wire, or a wrapper around it if that has
+// stamps.
 func (l *Link) Unwrap() transport.Link {
-	if l.wire == nil {
+	switch {
+	case l.wire == nil:
 		return nil
+	case l.wire.stamps != nil:
+		return l.wire.stamps
 	}
 	return l.wire.link
 }
@@ -164,12 +173,12 @@ func (l *Link) Leave(group transport.MAC) error {
 	return l.wrap("leave", l.joined.Leave(group, func(bool) error { return l.changeJoin(group, transport.Leave) }))
 }
 
-// changeJoin has the wire join a group, or leave it.
+// changeJoin has the wire join a group, or leave it. One that is gone for good has no part in that.
 func (l *Link) changeJoin(group transport.MAC, change func(transport.Link, transport.MAC) error) error {
 	switch {
 	case l.closed.Load():
 		return transport.ErrClosed
-	case l.wire != nil:
+	case l.wire != nil && !l.wire.gone.Load():
 		return change(l.wire.link, group)
 	}
 	return nil
@@ -215,6 +224,7 @@ func (l *Link) Counters() transport.Counters {
 func (l *Link) Close() error {
 	l.close.Do(func() {
 		l.closed.Store(true)
+		l.joined.Close()
 		for i := range l.sources { // before they hear it from the kernel
 			if s := l.sources[i].Load(); s != nil {
 				s.reader.Close()

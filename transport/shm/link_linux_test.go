@@ -91,3 +91,14 @@ func TestOpen_LongestPath(t *testing.T) {
 		}
 	}
 }
+
+// An Open that fails leaves no folder of the segment behind.
+func TestOpen_FailsAndLeavesNothing(t *testing.T) {
+	dir := filepath.Join(shm.Folder(t), strings.Repeat("d", 100))
+	if _, err := shm.Open("test", shm.Config{Dir: dir}); err == nil || !strings.Contains(err.Error(), "too long") {
+		t.Fatalf("%v, want that the path is too long", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "test")); !os.IsNotExist(err) {
+		t.Errorf("the segment's folder: %v, want none", err)
+	}
+}

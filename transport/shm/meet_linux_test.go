@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -187,6 +188,36 @@ func TestFolder_LockIsHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	unlock()
+}
+
+// A link waits for its lock as long as others get on that open and close, each in its turn.
+func TestFolder_LockGoesRound(t *testing.T) {
+	dir := Folder(t)
+	synctest.Test(t, func(t *testing.T) {
+		f, unlock, err := openFolder(dir, "test", lockTimeout)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waited := make(chan error)
+		go func() {
+			_, unlock, err := openFolder(dir, "test", lockTimeout)
+			if err == nil {
+				unlock()
+			}
+			waited <- err
+		}()
+		for i := range 10 {
+			time.Sleep(lockTimeout / 2)
+			at := time.Unix(int64(i), 0) // a socket has come or gone
+			if err := os.Chtimes(f.path, at, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		unlock()
+		if err := <-waited; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // What a Poll leaves because the caller's slice is full ends the next Wait.

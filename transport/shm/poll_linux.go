@@ -113,7 +113,7 @@ func (l *Link) takeFrom(i int, frames []transport.Frame) (n int) {
 		case records.Done:
 			if len(frames[n].Payload) > l.mtu { // a station of another MTU
 				l.rx.malformed.Add(1)
-			} else if dst := frames[n].Dst; dst == l.mac || dst.IsMulticast() && l.joined.Has(dst) {
+			} else if l.wants(&frames[n]) {
 				n++
 			}
 			continue
@@ -133,4 +133,13 @@ func (l *Link) takeFrom(i int, frames []transport.Frame) (n int) {
 		return n
 	}
 	return n
+}
+
+// wants reports whether a frame is for this link. One around a wire for frames of one EtherType is
+// for that one, too.
+func (l *Link) wants(f *transport.Frame) bool {
+	if l.etherType != transport.EtherTypeAny && f.EtherType != l.etherType {
+		return false
+	}
+	return f.Dst == l.mac || f.Dst.IsMulticast() && l.joined.Has(f.Dst)
 }

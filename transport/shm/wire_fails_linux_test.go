@@ -183,6 +183,55 @@ func TestWire_IsGone(t *testing.T) {
 		if ctx.Err() != nil {
 			t.Fatal("Wait does not say that the wire is closed")
 		}
+		if n, _ := a.Poll(got[:]); n != 0 {
+			t.Fatalf("%d frames more", n)
+		}
+	}
+}
+
+// While a link's wire is down or gone, Wait does not say so before the program has what the stations
+// of this host have sent before they went.
+func TestWire_FailsAndFramesAreLeft(t *testing.T) {
+	for _, failure := range []error{transport.ErrInterfaceDown, transport.ErrNoInterface} {
+		t.Run(failure.Error(), func(t *testing.T) {
+			w, dir := wires(t, 2), shm.Folder(t)
+			wire := &faulty{Link: w[0]}
+			wire.fail(nil, failure)
+			a := open(t, shm.Config{Dir: dir, Wire: wire})
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			var err error
+			for err == nil {
+				err = a.Wait(ctx)
+			}
+			b := open(t, shm.Config{Dir: dir, Wire: w[1]})
+			if n, err := b.Send([]transport.Frame{text(a.MAC(), "one"), text(a.MAC(), "two")}); n != 2 || err != nil {
+				t.Fatal(n, err)
+			}
+			if err := b.Close(); err != nil {
+				t.Fatal(err)
+			}
+			for end := time.Now().Add(patience); len(a.Stations()) > 0 && time.Now().Before(end); {
+				runtime.Gosched()
+			}
+			got := make([]transport.Frame, 1)
+			for _, want := range []string{"one", "two"} {
+				for n := 0; n == 0; n, _ = a.Poll(got) { // the link may just look whether there is something
+					if err := a.Wait(ctx); err != nil {
+						t.Fatalf("Wait, with %q left: %v", want, err)
+					}
+				}
+				if string(got[0].Payload) != want {
+					t.Errorf("%q, want %q", got[0].Payload, want)
+				}
+			}
+			for err = nil; err == nil; err = a.Wait(ctx) { // until the memory is given back
+				_, _ = a.Poll(got) // there is nothing more
+			}
+			if !errors.Is(err, failure) {
+				t.Errorf("Wait, with nothing left: %v, want %v", err, failure)
+			}
+		})
 	}
 }
 
@@ -217,6 +266,64 @@ func TestWire_IsGoneAndMulticastsGoOn(t *testing.T) {
 	}
 	if n, err := a.Send([]transport.Frame{text(transport.Broadcast, "all")}); n != 0 || !errors.Is(err, transport.ErrClosed) {
 		t.Errorf("with no station here: %d, %v", n, err)
+	}
+}
+
+// A wire that is gone is no error of Poll's while a station is reached through memory; then it is.
+func TestWire_IsGoneAndPollGoesOn(t *testing.T) {
+	w, dir := wires(t, 2), shm.Folder(t)
+	a, b := open(t, shm.Config{Dir: dir, Wire: w[0]}), open(t, shm.Config{Dir: dir, Wire: w[1]})
+	if err := w[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	exchange(t, b, a)
+	if _, err := a.Poll(make([]transport.Frame, 1)); err != nil {
+		t.Errorf("Poll: %v", err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	end := time.Now().Add(patience)
+	for err := error(nil); !errors.Is(err, transport.ErrClosed); _, err = a.Poll(make([]transport.Frame, 1)) {
+		if time.Now().After(end) {
+			t.Fatal("Poll does not say that the wire is closed")
+		}
+		runtime.Gosched()
+	}
+}
+
+// Once a wire is gone for good, groups are joined and left without it.
+func TestWire_IsGoneAndGroupsAreJoined(t *testing.T) {
+	w, dir := wires(t, 2), shm.Folder(t)
+	a := open(t, shm.Config{Dir: dir, Wire: w[0]})
+	before, after := transport.MAC{3, 0, 0, 0, 0, 1}, transport.MAC{3, 0, 0, 0, 0, 2}
+	if err := a.Join(before); err != nil {
+		t.Fatal(err)
+	}
+	if err := w[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	for err := error(nil); err == nil; { // until the link knows
+		err = a.Wait(t.Context())
+	}
+	if err := a.Join(after); err != nil {
+		t.Errorf("Join: %v", err)
+	}
+	if err := a.Leave(before); err != nil {
+		t.Errorf("Leave: %v", err)
+	}
+	b := open(t, shm.Config{Dir: dir, Wire: w[1]})
+	frames := []transport.Frame{text(before, "left"), text(after, "joined")}
+	if n, err := b.Send(frames); n != len(frames) || err != nil {
+		t.Fatal(n, err)
+	}
+	var got [2]transport.Frame
+	n, end := 0, time.Now().Add(patience)
+	for ; n == 0 && time.Now().Before(end); n, _ = a.Poll(got[:]) {
+		runtime.Gosched()
+	}
+	if n != 1 || string(got[0].Payload) != "joined" {
+		t.Errorf("%d frames, want the one for the group that was joined", n)
 	}
 }
 

@@ -16,6 +16,7 @@ const wireRetry = 10 * time.Millisecond
 type wire struct {
 	link   transport.Link
 	masker transport.WakeupMasker // nil: the wire has no masks
+	stamps *stampedWire           // nil: the wire has no stamps
 	ready  atomic.Bool            // it may have something to poll
 	polled chan struct{}          // capacity 1: Poll has looked since ready was set
 	err    atomic.Pointer[error]  // why it cannot wait
@@ -24,7 +25,7 @@ type wire struct {
 }
 
 func newWire(l transport.Link) *wire {
-	w := &wire{link: l, polled: make(chan struct{}, 1)}
+	w := &wire{link: l, stamps: newStampedWire(l), polled: make(chan struct{}, 1)}
 	w.masker, _ = transport.As[transport.WakeupMasker](l)
 	return w
 }
@@ -63,30 +64,54 @@ func (l *Link) wireLoop() {
 	}
 }
 
-// wireErr returns why the wire cannot wait, unless stations are reached through memory: then the
-// link works on.
+// wireErr returns why the wire cannot wait, unless memory has something for this link, or may have:
+// then it works on.
 func (l *Link) wireErr() error {
 	err := l.wire.err.Load()
-	if err == nil || len(l.stations.Load().all) > 0 {
+	if err == nil || l.hasSources() {
 		return nil
 	}
 	return *err
+}
+
+// hasSources reports whether frames may come through memory: from stations that are reached, or
+// those that stations have left which are gone.
+func (l *Link) hasSources() bool {
+	if len(l.stations.Load().all) > 0 {
+		return true
+	}
+	for i := range l.sources[:l.used.Load()] {
+		if l.sources[i].Load() != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // pollBoth is Poll with a wire. Memory comes first, unless it has filled the caller's slice the
 // last time.
 func (l *Link) pollBoth(frames []transport.Frame) (n int, err error) {
 	w := l.wire
+	w.stamps.reset()
 	if w.first {
+		w.stamps.starts(0)
 		n, err = l.pollWire(frames)
 	}
 	n += l.pollMemory(frames[n:])
 	if !w.first && n < len(frames) {
 		var more int
+		w.stamps.starts(n)
 		more, err = l.pollWire(frames[n:])
 		n += more
 	}
 	w.first = !w.first && n == len(frames)
+	switch {
+	case err == nil:
+	case l.closed.Load():
+		return n, transport.ErrClosed
+	case l.hasSources():
+		return n, nil // the link works on, and Wait does not tell, either
+	}
 	return n, err
 }
 
@@ -115,6 +140,7 @@ func (l *Link) pollWire(frames []transport.Frame) (n int, err error) {
 			continue
 		}
 		frames[n] = frames[i]
+		w.stamps.add(i)
 		size += frames[n].WireLen()
 		n++
 	}

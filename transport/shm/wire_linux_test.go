@@ -303,8 +303,10 @@ func (r *roamer) Authentic(f *transport.Frame) {
 	r.calls = append(r.calls, "authentic "+f.Src.String())
 }
 
-func (r *roamer) Answer(received *transport.Frame, frames []transport.Frame) (int, error) {
-	r.calls = append(r.calls, "answer "+received.Src.String())
+func (r *roamer) Send(frames []transport.Frame) (int, error) {
+	for i := range frames {
+		r.calls = append(r.calls, "answers "+frames[i].Answers.Src.String())
+	}
 	return len(frames), nil
 }
 
@@ -314,26 +316,51 @@ func TestWire_Roams(t *testing.T) {
 	w, dir := wires(t, 2), shm.Folder(t)
 	wire := &roamer{Link: w[0]}
 	a, b := open(t, shm.Config{Dir: dir, Wire: wire}), open(t, shm.Config{Dir: dir, Wire: w[1]})
-	a.Authenticates()
+	outer, ok := transport.As[transport.Roamer](a)
+	if !ok {
+		t.Fatal("the link is no Roamer, where its wire is")
+	}
+	outer.Authenticates()
 	for _, src := range []transport.MAC{mac(7), b.MAC()} {
 		f := transport.Frame{Src: src, Dst: a.MAC()}
-		a.Authentic(&f)
-		if n, err := a.Answer(&f, []transport.Frame{text(src, "answer")}); n != 1 || err != nil {
+		outer.Authentic(&f)
+		answer := text(src, "answer")
+		answer.Answers = &f
+		if n, err := a.Send([]transport.Frame{answer}); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
 	}
-	want := []string{"authenticates", "authentic " + mac(7).String(), "answer " + mac(7).String(), "authentic " + b.MAC().String()}
+	want := []string{"authenticates", "authentic " + mac(7).String(), "answers " + mac(7).String(), "authentic " + b.MAC().String()}
 	if !slices.Equal(wire.calls, want) {
 		t.Errorf("%q, want %q", wire.calls, want)
 	}
 	if got := take(t, b, 1); got[0] != "ans" {
 		t.Errorf("%q", got)
 	}
-	alone := open(t, shm.Config{Dir: shm.Folder(t)})
-	alone.Authenticates()
-	alone.Authentic(&transport.Frame{})
-	if n, err := alone.Answer(&transport.Frame{}, []transport.Frame{text(mac(7), "lost")}); n != 1 || err != nil {
-		t.Error(n, err)
+	if _, ok := transport.As[transport.Roamer](open(t, shm.Config{Dir: shm.Folder(t)})); ok {
+		t.Error("stations of a segment do not move")
+	}
+}
+
+// typed is a wire that receives frames of one EtherType alone.
+type typed struct{ transport.Link }
+
+func (typed) EtherType() transport.EtherType { return 0x88b6 }
+
+// Around a wire for one EtherType a link receives frames of that one, as it says, by both ways.
+func TestWire_OfOneEtherType(t *testing.T) {
+	w, dir := wires(t, 2), shm.Folder(t)
+	a, b := open(t, shm.Config{Dir: dir, Wire: typed{w[0]}}), open(t, shm.Config{Dir: dir, Wire: w[1]})
+	if f, ok := transport.As[transport.TypeFilter](a); !ok || f.EtherType() != 0x88b6 {
+		t.Fatal("the link does not say that it has one EtherType")
+	}
+	frames := []transport.Frame{text(a.MAC(), "other"), text(a.MAC(), "this"), text(transport.Broadcast, "other"), text(transport.Broadcast, "that")}
+	frames[1].EtherType, frames[3].EtherType = 0x88b6, 0x88b6
+	if n, err := b.Send(frames); n != len(frames) || err != nil {
+		t.Fatal(n, err)
+	}
+	if got, want := take(t, a, 2), []string{"thi", "tha"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -90,7 +90,7 @@ func (l *Link) introduced(f *transport.Frame) {
 			break
 		}
 		b = rest
-		if !l.reaches(at) || mac == l.mac || mac.IsMulticast() {
+		if !l.reaches(at) || mac == l.mac || mac.IsMulticast() || mac.IsZero() {
 			continue
 		}
 		if s := l.stations.find(mac); s == nil || s.tentative {

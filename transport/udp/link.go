@@ -274,20 +274,10 @@ func (l *Link) EtherType() transport.EtherType { return l.etherType }
 func (l *Link) MaskWakeups(on bool) { l.socket.maskWakeups(on) }
 
 // Join implements transport.Joiner.
-func (l *Link) Join(group transport.MAC) error { return l.wrap("join", l.joined.Join(group, l.open)) }
+func (l *Link) Join(group transport.MAC) error { return l.wrap("join", l.joined.Join(group, nil)) }
 
 // Leave implements transport.Joiner.
-func (l *Link) Leave(group transport.MAC) error {
-	return l.wrap("leave", l.joined.Leave(group, l.open))
-}
-
-// open returns ErrClosed after Close.
-func (l *Link) open(bool) error {
-	if l.closed.Load() {
-		return transport.ErrClosed
-	}
-	return nil
-}
+func (l *Link) Leave(group transport.MAC) error { return l.wrap("leave", l.joined.Leave(group, nil)) }
 
 // Counters implements transport.Link.
 func (l *Link) Counters() transport.Counters {
@@ -316,6 +306,7 @@ func (l *Link) Wait(ctx context.Context) error {
 func (l *Link) Close() error {
 	l.close.Do(func() {
 		l.closed.Store(true)
+		l.joined.Close()
 		l.seeker.end()
 		l.txMu.Lock()
 		defer l.txMu.Unlock()

@@ -47,7 +47,7 @@ func (l *Link) Poll(frames []transport.Frame) (int, error) {
 }
 
 // accept turns a datagram into f and reports whether Poll hands it out: not what is too short, of
-// another type, for another station or a group not joined, or the link's own.
+// another type, of no station, for another one or a group not joined, or the link's own.
 func (l *Link) accept(b []byte, from netip.AddrPort, f *transport.Frame) bool {
 	var err error
 	if *f, err = transport.ParseFrame(b); err != nil {
@@ -55,7 +55,7 @@ func (l *Link) accept(b []byte, from netip.AddrPort, f *transport.Frame) bool {
 		return false
 	}
 	switch {
-	case f.Src == l.mac, f.Src.IsMulticast():
+	case f.Src == l.mac, f.Src.IsMulticast(), f.Src.IsZero():
 		return false
 	case f.Dst.IsMulticast():
 		if !l.joined.Has(f.Dst) {
@@ -109,20 +109,17 @@ func (l *Link) Authenticates() { l.authenticated.Store(true) }
 
 // Authentic implements transport.Roamer.
 func (l *Link) Authentic(f *transport.Frame) {
-	for i := range l.moved {
-		if m := &l.moved[i]; len(f.Payload) > 0 && m.payload == unsafe.SliceData(f.Payload) {
-			l.stations.move(&station{mac: f.Src, at: m.from, address: l.socket.address(m.from)})
-			return
-		}
+	if m := l.movedFrom(f); m != nil {
+		l.stations.move(&station{mac: f.Src, at: m.from, address: l.socket.address(m.from)})
 	}
 }
 
-// Answer implements transport.Roamer.
-func (l *Link) Answer(received *transport.Frame, frames []transport.Frame) (int, error) {
+// movedFrom returns where a frame of the last Poll came from, or nil: from where its station is.
+func (l *Link) movedFrom(f *transport.Frame) *moved {
 	for i := range l.moved {
-		if m := &l.moved[i]; len(received.Payload) > 0 && m.payload == unsafe.SliceData(received.Payload) {
-			return l.sendTo(l.socket.address(m.from), frames)
+		if m := &l.moved[i]; len(f.Payload) > 0 && m.payload == unsafe.SliceData(f.Payload) {
+			return m
 		}
 	}
-	return l.Send(frames)
+	return nil
 }

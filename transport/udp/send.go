@@ -27,30 +27,16 @@ type outgoing struct {
 	datagrams []datagram
 	copies    [batch][]byte      // frames whose payload has no room for a header before it
 	group     address            // of the IP multicast group
-	only      *address           // of all, for sendTo
 	strangers tokenbucket.Bucket // copies for tentative stations
 	recent    recent             // of the last frame that was for one station
 }
 
-// Send implements transport.Link. Frames for stations that are not known are lost, or
-// go to the IP multicast group.
+// Send implements transport.Link. Frames for stations that are not known are lost, or go to the IP
+// multicast group. A frame that leaves in copies is sent once the first has left: where the system
+// has no room for the others, they are lost.
 func (l *Link) Send(frames []transport.Frame) (int, error) {
 	l.txMu.Lock()
 	defer l.txMu.Unlock()
-	return l.send(frames)
-}
-
-// sendTo is Send to an address, whatever stations the frames are for.
-func (l *Link) sendTo(to address, frames []transport.Frame) (int, error) {
-	l.txMu.Lock()
-	defer l.txMu.Unlock()
-	l.out.only = &to
-	defer func() { l.out.only = nil }()
-	return l.send(frames)
-}
-
-// send sends frames in order. The caller holds txMu.
-func (l *Link) send(frames []transport.Frame) (int, error) {
 	sent := 0
 	for sent < len(frames) {
 		if l.closed.Load() {
@@ -103,9 +89,12 @@ func (l *Link) sendBatch(frames []transport.Frame) (taken int, err error) {
 // address makes the datagrams of a frame, the i-th of the batch.
 func (l *Link) address(i int, f *transport.Frame) {
 	o := &l.out
-	if o.only != nil {
-		o.datagrams = append(o.datagrams, datagram{l.encode(i, f), o.only, i})
-		return
+	if f.Answers != nil {
+		if m := l.movedFrom(f.Answers); m != nil {
+			to := l.socket.address(m.from)
+			o.datagrams = append(o.datagrams, datagram{l.encode(i, f), &to, i})
+			return
+		}
 	}
 	if !f.Dst.IsMulticast() {
 		if s := o.recent.find(l.stations.load(), f.Dst); s != nil {

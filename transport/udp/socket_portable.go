@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
@@ -117,9 +118,16 @@ func joinGroup(conn *net.UDPConn, ifname string, group netip.Addr) error {
 	return errors.Join(p.SetMulticastInterface(ifi), p.JoinGroup(ifi, to), p.SetMulticastLoopback(true))
 }
 
+// Errors of a socket are about single datagrams, as a rule: an ICMP message about one of ours.
+// After maxFailures in a row it is read again now and then.
+const (
+	maxFailures  = 16
+	failurePause = 10 * time.Millisecond
+)
+
 // read receives until the socket is closed.
 func (s *socket) read() {
-	for {
+	for failures := 0; ; {
 		b := s.buffer()
 		if b == nil {
 			return
@@ -127,8 +135,10 @@ func (s *socket) read() {
 		n, from, err := s.conn.ReadFromUDPAddrPort(b)
 		s.mu.Lock()
 		if err == nil {
+			failures = 0
 			s.came = append(s.came, arrival{b[:n], netip.AddrPortFrom(from.Addr().Unmap(), from.Port())})
-		} else { // such as an ICMP message about a datagram of ours
+		} else {
+			failures++
 			s.spare = append(s.spare, b)
 		}
 		s.mu.Unlock()
@@ -136,6 +146,12 @@ func (s *socket) read() {
 			return
 		}
 		s.signal()
+		if failures >= maxFailures {
+			select {
+			case <-time.After(failurePause):
+			case <-s.over:
+			}
+		}
 	}
 }
 

@@ -48,18 +48,18 @@ func (l *Link) ReceivedStamp(i int) transport.Stamp {
 	return l.stamps[i]
 }
 
-// interfaceOf names the interface that has an address; "" if there is none.
-func interfaceOf(at netip.Addr) string {
+// interfaceOf returns the index of the interface that has an address; 0 if there is none.
+func interfaceOf(at netip.Addr) int {
 	for ifi := range interfaces() {
 		if ifi.has(at) {
-			return ifi.Name
+			return ifi.Index
 		}
 	}
-	return ""
+	return 0
 }
 
-// stampFrames has the kernel stamp datagrams, and the NIC that has a name, if there is one.
-func (s *socket) stampFrames(on bool, nic string) error {
+// stampFrames has the kernel stamp datagrams, and the NIC of an interface's index, if it is not 0.
+func (s *socket) stampFrames(on bool, nic int) error {
 	return s.stamping.Turn(s.fd, nic, on, func(on bool) error {
 		err := timestamping.Set(s.fd, on)
 		s.in.stamped.Store(on && err == nil)

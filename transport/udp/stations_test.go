@@ -274,7 +274,9 @@ func TestAnswer_FromElsewhere(t *testing.T) {
 				t.Fatal("no frame", err)
 			}
 		}
-		if n, err := l.Answer(&in[0], text("answer")); n != 1 || err != nil {
+		answer := text("answer")
+		answer[0].Answers = &in[0]
+		if n, err := l.Send(answer); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
 		if f := p.next(t); string(f.Payload) != "answer" {

@@ -117,3 +117,23 @@ func TestMoves_ThereAndBack(t *testing.T) {
 		}
 	}
 }
+
+// A frame of no station, as one of the unset address, makes none known; nor does an introduction.
+func TestStations_HaveAnAddress(t *testing.T) {
+	l, err := Open("127.0.0.1:0", Config{MAC: numbered(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	from := netip.MustParseAddrPort("127.0.0.1:9")
+	f := plainFrame(l.MAC())
+	f.Src = transport.MAC{}
+	var got transport.Frame
+	if l.accept(f.AppendTo(nil), from, &got) {
+		t.Errorf("taken: %v", got)
+	}
+	l.introduced(&transport.Frame{Payload: appendStation(nil, transport.MAC{}, from)})
+	if table := l.stations.load(); len(table.known) > 0 {
+		t.Errorf("known: %v", table.known[0])
+	}
+}

@@ -55,14 +55,8 @@ func TestWaitForRoom_Ends(t *testing.T) {
 func TestWait_NICIsFullAndWakeupsAreMasked(t *testing.T) {
 	_, a, b := ends(t)
 	nic := full(t)
-	replace := func(fd int) (old int) {
-		a.sender.mu.Lock()
-		defer a.sender.mu.Unlock()
-		old, a.sender.socket.FD = a.sender.socket.FD, fd
-		return old
-	}
 	a.MaskWakeups(true)
-	defer replace(replace(nic))
+	defer a.sender.replace(a.sender.replace(nic))
 	if _, err := a.Send(numbered(b, 1)); err != nil {
 		t.Fatal(err)
 	}

@@ -111,7 +111,8 @@ func (s *sender) sendBatch(frames []transport.Frame) (taken int, err error) {
 	if taken > 0 {
 		s.socket.Transmit.Submit()
 		if failure := s.flush(); failure != nil {
-			taken, err = taken-s.withdraw(), failure
+			// Those of earlier Sends are first, and were taken: they are lost.
+			taken, err = max(0, taken-s.withdraw()), failure
 			size = 0
 			for i := range frames[:taken] {
 				size += frames[i].WireLen()
@@ -191,6 +192,7 @@ func (s *sender) flush() error {
 	tx := &s.socket.Transmit
 	if s.zeroCopy {
 		if !tx.NeedWakeup() {
+			s.setWaiting(false)
 			return nil
 		}
 		e := s.socket.Wake() // the NIC's driver takes it from here, and asks again if it must

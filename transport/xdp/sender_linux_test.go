@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -82,14 +83,8 @@ func TestSend_NICIsFull(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, a, b := ends(t)
-			replace := func(fd int) (old int) { // of the socket that sends
-				a.sender.mu.Lock()
-				defer a.sender.mu.Unlock()
-				old, a.sender.socket.FD = a.sender.socket.FD, fd
-				return old
-			}
 			frames := numbered(b, 4)
-			socket := replace(full(t))
+			socket := a.sender.replace(full(t))
 			if n, err := a.Send(frames[:3]); n != 3 || err != nil {
 				t.Errorf("Send: %d, %v; want 3 taken", n, err)
 			}
@@ -104,7 +99,7 @@ func TestSend_NICIsFull(t *testing.T) {
 			if n := len(b.door.queues[0].taken); n != 0 || b.Counters().RxFrames != 0 {
 				t.Fatal("frames came though the NIC was full")
 			}
-			replace(socket)
+			a.sender.replace(socket)
 			if err := c.try(a); err != nil {
 				t.Fatal(err)
 			}
@@ -135,14 +130,8 @@ func TestWait_NICIsFull(t *testing.T) {
 	for range 1000 {
 		runtime.Gosched() // most likely it sleeps after this; it must be right either way
 	}
-	replace := func(fd int) (old int) {
-		a.sender.mu.Lock()
-		defer a.sender.mu.Unlock()
-		old, a.sender.socket.FD = a.sender.socket.FD, fd
-		return old
-	}
-	socket := replace(nic)
-	defer replace(socket)
+	socket := a.sender.replace(nic)
+	defer a.sender.replace(socket)
 	if _, err := a.Send(numbered(b, 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -231,6 +220,68 @@ func sendWhileDown(t *testing.T, zeroCopy bool) {
 		if a.sender.giveBack(addr) {
 			t.Errorf("the chunk at %d was given back, which was not under way", addr)
 		}
+	}
+}
+
+// replace gives the sender another socket, and returns the one that it had.
+func (s *sender) replace(fd int) (old int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, s.socket.FD = s.socket.FD, fd
+	return old
+}
+
+// A NIC that reads the frames' memory itself may have some of an earlier Send before it when the
+// interface goes down: they were taken, and are lost, and the frames of the next Send are refused.
+func TestSend_GoesDownWithFramesInTheRing(t *testing.T) {
+	bed, a, b := ends(t)
+	a.sender.zeroCopy = true
+	frames := numbered(b, 4)
+	socket := a.sender.replace(full(t))
+	if n, err := a.Send(frames[:3]); n != 3 || err != nil {
+		t.Errorf("Send: %d, %v; want 3 taken", n, err)
+	}
+	a.sender.replace(socket)
+	if err := bed.Node(0).SetUp(0, false); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := a.Send(frames[3:]); n != 0 || !errors.Is(err, transport.ErrInterfaceDown) {
+		t.Errorf("Send on an interface that is down: %d, %v", n, err)
+	}
+	if c := a.Counters(); c.TxFrames != 3 || c.TxRefused != 1 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// A NIC that was down, and now looks at the ring by itself, is sent frames again.
+func TestSend_NICNeedsNoWakeup(t *testing.T) {
+	bed, a, b := ends(t)
+	a.sender.zeroCopy = true
+	frames := numbered(b, 1)
+	if err := bed.Node(0).SetUp(0, false); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := a.Send(frames); n != 0 || !errors.Is(err, transport.ErrInterfaceDown) {
+		t.Fatalf("Send on an interface that is down: %d, %v", n, err)
+	}
+	if err := bed.Node(0).SetUp(0, true); err != nil {
+		t.Fatal(err)
+	}
+	fd := a.sender.socket.FD
+	var at unix.XDPMmapOffsets
+	size := uint32(unsafe.Sizeof(at))
+	if _, _, e := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_XDP, unix.XDP_MMAP_OFFSETS,
+		uintptr(unsafe.Pointer(&at)), uintptr(unsafe.Pointer(&size)), 0); e != 0 {
+		t.Fatal(e)
+	}
+	ring, err := unix.Mmap(fd, unix.XDP_PGOFF_TX_RING, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Munmap(ring) }()
+	*(*uint32)(unsafe.Pointer(&ring[at.Tx.Flags])) = 0 // as the driver writes it
+	if n, err := a.Send(frames); n != 1 || err != nil || a.sender.waiting.Load() {
+		t.Errorf("Send once it is up: %d, %v; waiting: %v", n, err, a.sender.waiting.Load())
 	}
 }
 

@@ -339,7 +339,7 @@ func (r *Reader) Next(f *transport.Frame) Result {
 		b := r.data[at : at+need : at+need]
 		f.Dst, f.Src = transport.MAC(b[8:14]), transport.MAC(b[16:22])
 		f.EtherType = transport.EtherType(binary.NativeEndian.Uint16(b[14:]))
-		f.Payload, f.Headroom = b[headerLen:headerLen+size:headerLen+size], nil
+		f.Payload, f.Headroom, f.Answers = b[headerLen:headerLen+size:headerLen+size], nil, nil
 		r.next += need
 		return Done
 	}

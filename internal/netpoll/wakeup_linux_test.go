@@ -1,0 +1,49 @@
+package netpoll
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// event returns an eventfd with something to read, for as long as the test.
+func event(t *testing.T) int {
+	t.Helper()
+	fd, err := unix.Eventfd(1, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	return fd
+}
+
+// Where one of several sockets could not be watched for once, a Wait says so, and the next one
+// watches all of them.
+func TestWakeup_WatchesNoneOrAll(t *testing.T) {
+	const second = 900 // no descriptor yet
+	first, other := event(t), event(t)
+	w, err := NewWakeup(first, second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	for range 2 {
+		if err := w.Poller().Wait(context.Background()); !errors.Is(err, unix.EBADF) {
+			t.Fatalf("without the second: %v, want EBADF", err)
+		}
+	}
+	if err := unix.Dup3(other, second, unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(second)
+	if err := w.Poller().Wait(context.Background()); err != nil {
+		t.Errorf("with both: %v", err)
+	}
+	w.Mask(true)
+	var events [2]unix.EpollEvent
+	if n, err := unix.EpollWait(int(w.epollFD), events[:], 0); n != 0 || err != nil {
+		t.Errorf("masked: %d events, %v", n, err)
+	}
+}
