@@ -27,12 +27,18 @@ type Listener struct {
 
 // Listen makes a socket of a network, unix or unixpacket, with a mode. It makes it under another
 // name and then moves it to its place, so that no client connects before it has its mode. A socket
-// on which nobody listens any more is removed.
+// on which nobody listens any more is removed. Of several calls at once, in any processes, one
+// listens, and the others fail.
 func Listen(network, path string, mode fs.FileMode) (*Listener, error) {
-	if err := removeStale(network, path); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	unlock, err := lockFolder(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := removeStale(network, path); err != nil {
 		return nil, err
 	}
 	hidden := path + "." + rand.Text()[:8] // containers that share the folder have one process number

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -143,5 +144,37 @@ func TestABusySocketIsNotRemoved(t *testing.T) {
 	}
 	if _, err := os.Stat(path); err != nil {
 		t.Errorf("the socket is gone: %v", err)
+	}
+}
+
+// Of many that listen at once in the place of one that has ended, one does, and the others say so.
+func TestListen_ManyAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "socket")
+	for round := range 200 {
+		old, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		old.SetUnlinkOnClose(false)
+		if err := old.Close(); err != nil {
+			t.Fatal(err)
+		}
+		const many = 8
+		var all sync.WaitGroup
+		var listeners [many]*Listener
+		for i := range many {
+			all.Go(func() { listeners[i], _ = Listen("unix", path, 0o600) })
+		}
+		all.Wait()
+		n := 0
+		for _, l := range listeners {
+			if l != nil {
+				n++
+				_ = l.Close()
+			}
+		}
+		if n != 1 {
+			t.Fatalf("round %d: %d listen there", round, n)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/internal/afpacket"
 	"github.com/rawlane/rawlane/internal/xsk"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/grant/internal/protocol"
@@ -15,7 +16,8 @@ import (
 // checkOpened checks what a service has sent: it need not be ours.
 func checkOpened(reply *protocol.Reply, fds []int, xdp bool) error {
 	o := reply.Open
-	if o == nil || o.MTU < 1 || o.TxQueues < 1 || (o.XDP != nil) != xdp || len(fds) != descriptorsOf(o) ||
+	if o == nil || o.MTU < 1 || o.MTU > maxMTU || o.TxQueues < 1 || (o.XDP != nil) != xdp ||
+		len(fds) != descriptorsOf(o) ||
 		o.Slots != 0 && !validRing(o) || xdp && !validXDP(o) {
 		return fmt.Errorf("the service answered something else (%d descriptors; is it another version?)", len(fds))
 	}
@@ -29,6 +31,9 @@ func checkOpened(reply *protocol.Reply, fds []int, xdp bool) error {
 	}
 	return nil
 }
+
+// maxMTU is more than that of any interface for frames. It bounds a link's buffers.
+const maxMTU = 1 << 20
 
 var errNoPacketSocket = errors.New("the service sent a descriptor that is no packet socket")
 
@@ -47,8 +52,11 @@ func isSocket(fd, domain int) bool {
 
 func powerOfTwo(n int) bool { return n > 0 && n&(n-1) == 0 }
 
+// validRing reports whether frames of the interface fit the ring's slots, as many as it may have.
 func validRing(o *protocol.Opened) bool {
-	return o.Slots >= 2 && o.SlotSize > o.MTU && powerOfTwo(o.Slots) && powerOfTwo(o.SlotSize)
+	least := afpacket.NewRingLayout(o.MTU, 0).SlotSize
+	return o.Slots >= 2 && o.Slots <= protocol.MaxSlots && o.SlotSize >= least && powerOfTwo(o.Slots) &&
+		powerOfTwo(o.SlotSize)
 }
 
 // validXDP reports whether frames of the interface fit the chunks, and the numbers are such as a

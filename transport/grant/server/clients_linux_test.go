@@ -343,6 +343,13 @@ func TestDenied(t *testing.T) {
 		!strings.Contains(err.Error(), "; or join group 4711: usermod -aG 4711 ") {
 		t.Errorf("another EtherType: %v", err)
 	}
+	for _, none := range []transport.EtherType{0x0800, 0x86dd, transport.EtherTypeVLAN, 0x05ff} {
+		_, err = s.tryAsk(grant.Request{Interface: "eth0", EtherType: none})
+		if !errors.Is(err, transport.ErrPermission) || !strings.Contains(err.Error(), "no rule can allow it") ||
+			strings.Contains(err.Error(), "add to it") {
+			t.Errorf("EtherType %v, which no line can give: %v", none, err)
+		}
+	}
 }
 
 // Interfaces that are not there or down are told as by a link of one's own; one that is renamed or

@@ -1,7 +1,10 @@
 package server
 
 import (
+	"fmt"
+
 	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/internal/afpacket"
 	"github.com/rawlane/rawlane/transport"
@@ -56,5 +59,9 @@ func newFilter(
 		)
 		program = append(program, ports...)
 	}
-	return bpf.Assemble(append(program, drop))
+	if program = append(program, drop); len(program) > unix.BPF_MAXINSNS {
+		return nil, fmt.Errorf("the rules for this user make a filter of %d instructions, and the kernel takes %d "+
+			"(ask for one cluster, or join ranges of the rules)", len(program), unix.BPF_MAXINSNS)
+	}
+	return bpf.Assemble(program)
 }

@@ -254,6 +254,10 @@ func (kernel) lock(name string) (int, *credentials, error) { return lockName(nam
 
 // deny says what would have to be in the rules.
 func (s *Server) deny(c *conn, r *protocol.Request, what string) *protocol.RefusalError {
+	if err := rules.CheckEtherType(r.EtherType); err != nil {
+		return &protocol.RefusalError{Cause: protocol.Denied, Text: fmt.Sprintf(
+			"EtherType %v: no rule can allow it: %v", r.EtherType, err)}
+	}
 	rules := s.rules.Load()
 	name := userName(c.who.UID)
 	text := fmt.Sprintf("user %s (uid %d) may not use %s: no line of %s allows it "+

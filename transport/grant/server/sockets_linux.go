@@ -2,7 +2,6 @@ package server
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"unsafe"
 
@@ -71,7 +70,7 @@ func (a *attachment) open(r *protocol.Request, scopes []rules.Scope) (_ *sockets
 	}()
 	filter, err := newFilter(a.index, r.EtherType, a.mac, scopes)
 	if err != nil {
-		return nil, fmt.Errorf("the rules for this user make a filter that is too long: %w", err)
+		return nil, err
 	}
 	if s.receive, err = afpacket.OpenSocket(); err != nil {
 		return nil, afpacket.Explain("make the socket", err)

@@ -438,6 +438,35 @@ func TestFilterAgreesWithScopes(t *testing.T) {
 	}
 }
 
+// Rules that make a longer filter than the kernel takes are refused with what to do, and nothing is
+// left.
+func TestFilterIsTooLong(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	inNamespace(t, bed, func() {
+		a, err := kernel{}.find("eth0")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		scope := rules.Scope{Cluster: rules.Range[uint32]{First: 1, Last: 1}, Ports: manyPorts()}
+		const want = "the rules for this user make a filter of 4118 instructions, and the kernel takes 4096 (ask for one cluster"
+		_, err = kernel{}.open(a, &protocol.Request{EtherType: transport.EtherTypeDefault}, slices.Repeat([]rules.Scope{scope}, 72))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+		if left := packetSockets(); len(left) != 0 {
+			t.Errorf("sockets %v are left", left)
+		}
+	})
+	scope := rules.Scope{Ports: []rules.Range[uint8]{{First: 0, Last: 255}}} // of twelve instructions
+	for scopes, fits := range map[int]bool{340: true, 341: false} {
+		raw, err := newFilter(3, transport.EtherTypeDefault, transport.MAC{2}, slices.Repeat([]rules.Scope{scope}, scopes))
+		if (err == nil) != fits {
+			t.Errorf("%d scopes, %d instructions: %v", scopes, len(raw), err)
+		}
+	}
+}
+
 // manyPorts is as many ranges as a line may have.
 func manyPorts() (ports []rules.Range[uint8]) {
 	for i := range uint8(16) {

@@ -238,15 +238,31 @@ func (p *parser) etherType() (transport.EtherType, error) {
 		return 0, err
 	}
 	n, err := strconv.ParseUint(text, 0, 16)
-	if err != nil || n < minEtherType || n == uint64(transport.EtherTypeAny) {
-		return 0, fmt.Errorf("ethertype %q: want a number, %#04x to 0xfffe", text, minEtherType)
+	if err != nil {
+		return 0, fmt.Errorf("ethertype %q: %w", text, errEtherType)
 	}
-	if slices.Contains(othersEtherTypes, transport.EtherType(n)) {
-		return 0, fmt.Errorf("ethertype %s: is of IP, ARP or VLAN tags (the right to receive it is the right to "+
-			"read other programs' traffic)", text)
+	if err := CheckEtherType(transport.EtherType(n)); err != nil {
+		return 0, fmt.Errorf("ethertype %q: %w", text, err)
 	}
 	return transport.EtherType(n), nil
 }
+
+// CheckEtherType returns an error if no rule can give an EtherType away.
+func CheckEtherType(t transport.EtherType) error {
+	switch {
+	case t < minEtherType, t == transport.EtherTypeAny:
+		return errEtherType
+	case slices.Contains(othersEtherTypes, t):
+		return errOthersEtherType
+	}
+	return nil
+}
+
+var (
+	errEtherType       = fmt.Errorf("want a number, %#04x to 0xfffe", minEtherType)
+	errOthersEtherType = errors.New("is of IP, ARP or VLAN tags (the right to receive it is the right to " +
+		"read other programs' traffic)")
+)
 
 // minEtherType is the least: lower values are lengths (IEEE 802.3).
 const minEtherType = 0x0600

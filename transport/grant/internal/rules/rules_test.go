@@ -232,7 +232,7 @@ var wrongLines = map[string]string{
 	good + " ethertype 0x5ff":   `ethertype "0x5ff": want a number, 0x0600 to 0xfffe`,
 	good + " ethertype 0xffff":  `ethertype "0xffff": want a number`,
 	good + " ethertype 0x10000": `ethertype "0x10000": want a number`,
-	good + " ethertype 0x0800":  "ethertype 0x0800: is of IP, ARP or VLAN tags",
+	good + " ethertype 0x0800":  `ethertype "0x0800": is of IP, ARP or VLAN tags`,
 	good + " ethertype 0x0806":  "is of IP, ARP or VLAN tags",
 	good + " ethertype 0x86dd":  "is of IP, ARP or VLAN tags",
 	good + " ethertype 0x8100":  "is of IP, ARP or VLAN tags",
