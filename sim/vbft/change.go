@@ -99,6 +99,8 @@ func (c *Change) start() (*sim.Queue, *ether.Network, error) {
 		err = fmt.Errorf("VID %d to %d: the topology lacks one (it has %v)", c.Old, c.New, t.VIDs())
 	case c.Sample <= 0 || c.Length < c.Sample || c.Length > ether.MaxTime:
 		err = fmt.Errorf("%v in samples of %v (want one at least, and %v at most)", c.Length, c.Sample, ether.MaxTime)
+	case c.Length%c.Sample != 0:
+		err = fmt.Errorf("%v in samples of %v (want a whole number of them)", c.Length, c.Sample)
 	case c.Sender < 0 || c.Receiver < 0:
 		err = fmt.Errorf("changes at %v and %v: before the start", c.Sender, c.Receiver)
 	}

@@ -138,6 +138,7 @@ func TestChange_SaysWhatIsWrong(t *testing.T) {
 		"change: network: no topology":                                func(c *Change) { c.Network.Topology = nil },
 		"VID 1 to 9: the topology lacks one (it has [1 2 3 4])":       func(c *Change) { c.New = 9 },
 		"3s in samples of 0s (want one at least, and 1h0m0s at most)": func(c *Change) { c.Sample = 0 },
+		"3s in samples of 700ms (want a whole number of them":         func(c *Change) { c.Sample = 700 * time.Millisecond },
 		"changes at -1ns and 0s: before the start":                    func(c *Change) { c.Sender = -1 },
 		"change: 3 hosts (want an even number)":                       func(c *Change) { c.Network.Topology, _ = topology.Flat(3) },
 		"change: network: window of 5 bytes (want 1448, what a frame": func(c *Change) { c.Network.Window = 5 },

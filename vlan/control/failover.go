@@ -58,6 +58,7 @@ type Failover struct {
 	cfg     FailoverConfig
 	self    transport.MAC
 	peers   map[transport.MAC]*peer
+	down    map[transport.VID]bool // whose links are down
 	timers  timers
 	holdOff monotime.Time // until when no pair is moved: see begin
 	// revision grows with each change of a path's state other than to suspect and back.
@@ -88,7 +89,9 @@ func NewFailover(self transport.MAC, cfg FailoverConfig) (*Failover, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	return &Failover{cfg: cfg, self: self, peers: make(map[transport.MAC]*peer)}, nil
+	return &Failover{
+		cfg: cfg, self: self, peers: make(map[transport.MAC]*peer), down: make(map[transport.VID]bool),
+	}, nil
 }
 
 // begin starts a call. If something was due before now, this end has stood still, and messages that
@@ -117,7 +120,10 @@ func (f *Failover) SetPeer(
 	p := f.peers[mac]
 	switch {
 	case p == nil:
-		f.peers[mac] = f.newPeer(mac, prefer)
+		p = f.newPeer(mac, prefer)
+		if f.peers[mac] = p; p.current.linkDown {
+			f.changed(p, MoveLink)
+		}
 	case p.prefer != prefer:
 		p.prefer = prefer
 		if path := p.path(prefer); f.rank(path) <= PathSuspect {
@@ -197,9 +203,14 @@ func (f *Failover) Heard(
 }
 
 // SetLink reports that the link by which frames of some VIDs leave went down or up: of all VIDs, if
-// none are named.
+// none are named. It counts for peers that come later, too.
 func (f *Failover) SetLink(now monotime.Time, up bool, out []FailoverStep, vids ...transport.VID) []FailoverStep {
 	f.begin(now, out)
+	for _, vid := range f.cfg.VIDs {
+		if len(vids) == 0 || slices.Contains(vids, vid) {
+			f.down[vid] = !up
+		}
+	}
 	for _, p := range f.sorted() {
 		changed := false
 		for _, path := range p.paths {

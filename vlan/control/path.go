@@ -80,6 +80,11 @@ func (f *Failover) newPeer(mac transport.MAC, prefer transport.VID) *peer {
 		if vid == prefer {
 			p.current = path
 		}
+		if f.down[vid] { // SetLink begins to probe it
+			path.linkDown, path.state = true, PathDown
+			f.revision++
+			continue
+		}
 		// The first probes of all pairs are spread over the time between two.
 		spread := f.cfg.Probe * time.Duration((pairHash(f.self, mac)+37*i)%256) / 256
 		f.set(&path.timer, f.now.Add(spread))

@@ -29,8 +29,8 @@ type Options struct {
 	// stay; with 0, any gain counts.
 	PerChange float64
 	// MinGain is the part by which the worst link must become lower, and GainPerChange is added to
-	// it for each pair that changes. If the gain is less, Plan returns the present plan. 0 asks for
-	// nothing.
+	// it for each pair that changes. If the gain is less, Plan returns the present plan, in which
+	// those pairs alone change whose VID does not connect them. 0 asks for nothing.
 	MinGain, GainPerChange float64
 	// Batch is the largest number of changes to make at once, of those that lead to the best plan:
 	// none of them makes the worst link worse on the way. 0 is all.
@@ -108,16 +108,28 @@ func (p *problem) solve(opt Options) (choice []int32, stopped Stop, tried int) {
 		return opt.MinGain > 0 && gain < was*(opt.MinGain+opt.GainPerChange*float64(changes))
 	}
 	if small(was-p.bound, 0) {
-		return before.choice, GainTooSmall, 0
+		return p.leave(before, opt)
 	}
 	s, stopped := p.search(opt.effort())
 	changes := len(p.changes(s.choice))
 	if small(was-s.score().worst, changes) {
-		return before.choice, GainTooSmall, s.tried
+		choice, stopped, tried = p.leave(before, opt)
+		return choice, stopped, tried + s.tried
 	}
 	if opt.Batch > 0 && changes > opt.Batch {
 		return p.batch(s.choice, opt), EffortUsed, s.tried
 	}
+	return s.choice, stopped, s.tried
+}
+
+// leave returns the choices of the current plan, and the best for pairs that it does not connect.
+func (p *problem) leave(current *assignment, opt Options) (choice []int32, stopped Stop, tried int) {
+	if current.changed == 0 {
+		return current.choice, GainTooSmall, 0
+	}
+	few := *p
+	few.most = current.changed // the pairs that must change
+	s, stopped := few.search(opt.effort())
 	return s.choice, stopped, s.tried
 }
 

@@ -97,9 +97,9 @@ func (halfWriter) Write(b []byte) (int, error) { return len(b) / 2, io.ErrClosed
 func TestPlan_WrittenAndReadIsTheSame(t *testing.T) {
 	for seed := range uint64(50) {
 		p := randomPlan(t, rand.New(rand.NewPCG(seed, 2)), 1+int(seed))
-		p.Topology = []string{"", "vbft:4x4x4", "it's a file: # 1", " ", "ü/\u2028", "null", "'", "-", "\u0085"}[seed%9]
+		p.Topology = []string{"", "vbft:4x4x4", "it's a file: # 1", " ", "ü/\u2028", "null", "'", "-", "\u0085", "\ufffe", "\uffff"}[seed%11]
 		if p.Validate() != nil {
-			continue // \u0085 is a control character
+			continue // \u0085 is a control character, and the two behind it are none at all
 		}
 		got, err := parsePlan(planText(t, p))
 		if len(p.Pairs) == 0 {
@@ -135,6 +135,7 @@ func TestParse_SaysWhereAndWhatWasExpected(t *testing.T) {
 		"vids are no list":        {"vids: 1-4\n" + head[len("vids: [1, 2]\n"):], `1: vids: "1-4" (want a list)`},
 		"a vid is a word":         {strings.Replace(head, "[1, 2]", "[1, 2, x]", 1), `1: vid: "x" (want a number of 1 to 4094)`},
 		"a vid is a fraction":     {strings.Replace(head, "[1, 2]", "[1, 2, 3.5]", 1), `1: vid: "3.5" (want a number of 1 to 4094)`},
+		"a vid with a 0 before":   {strings.Replace(head, "[1, 2]", "[1, 2, 010]", 1), "1: vid 010: want no 0 before it"},
 		"a vid is a text":         {strings.Replace(head, "[1, 2]", "[1, 2, '3']", 1), `1: vid: "3" (want a number of 1 to 4094)`},
 		"vid 4095":                {strings.Replace(head, "[1, 2]", "[1, 2,\n4095]", 1), "2: vid 4095: want 1 to 4094"},
 		"vid 0":                   {strings.Replace(head, "[1, 2]", "[1, 2, 0]", 1), "1: vid 0: want 1 to 4094"},

@@ -113,8 +113,8 @@ func (p *Plan) NodeOf(mac transport.MAC) (node int, ok bool) {
 // FindNode returns the number of the node with a number, name or address. The error is
 // ErrUnknownNode.
 func (p *Plan) FindNode(text string) (node int, err error) {
-	if node, err := strconv.Atoi(text); err == nil && node >= 0 && node < len(p.Nodes) {
-		return node, nil
+	if node, err := strconv.ParseUint(text, 10, 31); err == nil && int(node) < len(p.Nodes) {
+		return int(node), nil
 	}
 	mac, err := transport.ParseMAC(text)
 	for i, n := range p.Nodes {

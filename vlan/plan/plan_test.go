@@ -173,6 +173,8 @@ func TestPlan_ValidateNamesWhatIsWrong(t *testing.T) {
 		"a pair's VID 0":              {func(p *plan.Plan) { p.Pairs[plan.Pair{A: 1, B: 2}] = 0 }, "pair 1-2: vid 0: want 1 to 4094"},
 		"a pair's VID is not used":    {func(p *plan.Plan) { p.Pairs[plan.Pair{A: 1, B: 2}] = 9 }, "pair 1-2: vid 9: not among the plan's vids"},
 		"a topology on two lines":     {func(p *plan.Plan) { p.Topology = "a\nb" }, "topology: want at most 255 bytes of text on one line"},
+		"a topology with U+FFFE":      {func(p *plan.Plan) { p.Topology = "a\ufffe" }, "topology: want at most"},
+		"a topology with U+FFFF":      {func(p *plan.Plan) { p.Topology = "a\uffff" }, "topology: want at most"},
 		"a topology that is not UTF8": {func(p *plan.Plan) { p.Topology = "\xff" }, "topology: want at most"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -306,13 +308,13 @@ func TestDiff_FollowsNodesByTheirAddresses(t *testing.T) {
 
 func TestPlan_FindNode(t *testing.T) {
 	p := roundRobin(t, 3, 1)
-	p.Nodes[1].Name = "left"
-	for text, want := range map[string]int{"2": 2, "left": 1, "02:00:00:00:00:01": 0, "02-00-00-00-00-03": 2} {
+	p.Nodes[1].Name, p.Nodes[2].Name = "left", "-0"
+	for text, want := range map[string]int{"2": 2, "left": 1, "-0": 2, "02:00:00:00:00:01": 0, "02-00-00-00-00-03": 2} {
 		if got, err := p.FindNode(text); got != want || err != nil {
 			t.Errorf("%q: %d, %v, want %d", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"3", "-1", "", "right", "02:00:00:00:00:09"} {
+	for _, text := range []string{"3", "-1", "+1", "", "right", "02:00:00:00:00:09"} {
 		if _, err := p.FindNode(text); !errors.Is(err, plan.ErrUnknownNode) || !strings.Contains(err.Error(), "want a number of 0 to 2") {
 			t.Errorf("%q: %v, want ErrUnknownNode", text, err)
 		}

@@ -105,7 +105,8 @@ func (v *validation) add(at part, format string, args ...any) {
 
 func (v *validation) checkTopology() {
 	text := v.plan.Topology
-	if len(text) > maxName || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
+	isBad := func(r rune) bool { return unicode.IsControl(r) || r == '\ufffe' || r == '\uffff' } // or not YAML's
+	if len(text) > maxName || !utf8.ValidString(text) || strings.ContainsFunc(text, isBad) {
 		v.add(part{list: "topology"}, "topology: want at most %d bytes of text on one line", maxName)
 	}
 }

@@ -15,7 +15,7 @@ var errKind = errors.New("bad file")
 // Any bytes are read, or have faults with lines of the file, at most MaxFaults and one.
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{
-		"name: x\nnumbers: [1, 2]\n", "", "# nothing", "name: [", "name: x\n---\nname: y\n", "x", "[]", "name: x", "numbers: [x]",
+		"name: x\nnumbers: [1, 2]\n", "numbers: [010, 2]", "", "# nothing", "name: [", "name: x\n---\nname: y\n", "x", "[]", "name: x", "numbers: [x]",
 		"{name: {a: b}, numbers: x}", "name: null\nnumbers: null", "name: &a x\nnumbers: *a", "name: x\nname: y\nnumbers: []", "[a]: b",
 		"more: 1\nname: a\nnumbers: [0, 10, 11, 99999999999999999999]", "name: \"\\xff\"\nnumbers: [0x5]", "a: &a [*a]\nname: *a",
 		"numbers: [" + strings.Repeat("1, ", 40) + "1]", "numbers: [" + strings.Repeat("x, ", 29) + "x]\nname: x", "name: x\x00", strings.Repeat("# long\n", 200),

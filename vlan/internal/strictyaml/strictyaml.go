@@ -187,7 +187,8 @@ func (f *File) Text(n *yaml.Node, what string) (s string, ok bool) {
 	return n.Value, true
 }
 
-// Number returns a whole number of low to high.
+// Number returns a whole number of low to high. It refuses 010, which is 8 for some readers of
+// YAML, and 10 for others.
 func (f *File) Number(n *yaml.Node, what string, low, high int) (i int, ok bool) {
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" {
 		f.Fault(n, "%s: %s (want a number of %d to %d)", what, describe(n), low, high)
@@ -195,6 +196,10 @@ func (f *File) Number(n *yaml.Node, what string, low, high int) (i int, ok bool)
 	}
 	if err := n.Decode(&i); err != nil || i < low || i > high {
 		f.Fault(n, "%s %.80s: want %d to %d", what, n.Value, low, high)
+		return 0, false
+	}
+	if s := strings.TrimLeft(n.Value, "+-"); len(s) > 1 && s[0] == '0' && strings.ContainsAny(s[1:2], "0123456789_") {
+		f.Fault(n, "%s %.80s: want no 0 before it", what, n.Value)
 		return 0, false
 	}
 	return i, true

@@ -39,6 +39,32 @@ func Decode(b []byte, into any) error {
 	return badRequest("%s", strings.TrimPrefix(err.Error(), "json: "))
 }
 
+// repeated returns a name that an object of the next value has twice, in any spelling that stands
+// for one field. The value is known to be valid.
+func repeated(d *json.Decoder) (name string, twice bool) {
+	token, _ := d.Token()
+	start, nested := token.(json.Delim)
+	if !nested {
+		return "", false
+	}
+	seen := make(map[string]bool)
+	for d.More() {
+		if start == '{' {
+			key, _ := d.Token()
+			name, _ = key.(string)
+			if name = strings.ToLower(name); seen[name] {
+				return name, true
+			}
+			seen[name] = true
+		}
+		if name, twice := repeated(d); twice {
+			return name, true
+		}
+	}
+	_, _ = d.Token() // its end
+	return "", false
+}
+
 func fieldName(path string) string {
 	if path == "" {
 		return "the whole"

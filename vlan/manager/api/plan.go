@@ -31,12 +31,15 @@ func (p Plan) MarshalJSON() ([]byte, error) {
 	return json.Marshal(doc)
 }
 
-// UnmarshalJSON implements json.Unmarshaler. It refuses unknown fields and a pair with two VIDs.
-// Whether the plan makes sense is up to Validate.
+// UnmarshalJSON implements json.Unmarshaler. It refuses unknown fields, what is given twice, and a
+// pair with two VIDs. Whether the plan makes sense is up to Validate.
 func (p *Plan) UnmarshalJSON(b []byte) error {
 	var doc planJSON
 	if err := Decode(b, &doc); err != nil {
 		return err
+	}
+	if name, twice := repeated(json.NewDecoder(bytes.NewReader(b))); twice {
+		return badRequest("plan: %q is given twice (want it once)", name)
 	}
 	read := plan.Plan{Topology: doc.Topology, VIDs: doc.VIDs, PCP: doc.PCP, Nodes: doc.Nodes}
 	if len(doc.Pairs) > 0 {

@@ -23,7 +23,7 @@ import (
 func (s *Server) configure(r *http.Request, act string, edit func(*state) error) (api.Changed, error) {
 	s.change.Lock()
 	defer s.change.Unlock()
-	if p := s.prepared; p != nil {
+	if p := s.pending(); p != nil {
 		return api.Changed{}, errBusy(p)
 	}
 	st, err := s.next(r, edit)

@@ -163,6 +163,30 @@ func TestHistoryOfLargePlansIsBounded(t *testing.T) {
 	}
 }
 
+// Of large plans, too, what an abort of the group change goes back to stays, beside the latest one.
+func TestHistoryKeepsWhatAnAbortGoesBackTo(t *testing.T) {
+	large := &api.Plan{Plan: plan.Plan{Pairs: make(map[plan.Pair]transport.VID)}}
+	for k := range maxPastPairs / 4 {
+		large.Pairs[plan.Pair{A: 0, B: k + 1}] = 1
+	}
+	s := new(state)
+	s.push(runningConfig{Plan: large, Reason: "before"})
+	s.push(runningConfig{Plan: large, ID: "group"})
+	for k := range api.MaxHistory {
+		s.pushOver(nil, fmt.Sprint(k))
+	}
+	reasons := ""
+	for _, p := range s.Past {
+		reasons += p.Reason + " "
+	}
+	if want := "before 12 13 14 "; reasons != want {
+		t.Errorf("the history has %q, want %q", reasons, want)
+	}
+	if err := s.undo(); err != nil || s.Reason != "before" {
+		t.Errorf("the abort goes back to %q, %v", s.Reason, err)
+	}
+}
+
 // A commit that comes after the end of its lease is refused, though the process has stood still and
 // the lease's timer has not fired: the coordinator has told the others to go back by then. A clock
 // that stands still while the machine is suspended makes no difference.
@@ -183,6 +207,35 @@ func TestCommitAfterTheLeaseIsRefusedWithoutTheTimer(t *testing.T) {
 			}
 			if r, _ := s.Routes(); r[0].Tag.VID != 1 || s.leasesExpired != 1 || s.hasPrepared {
 				t.Errorf("VID %d, %d leases expired", r[0].Tag.VID, s.leasesExpired)
+			}
+		})
+	}
+}
+
+// A lease that is over without its timer having fired keeps no other change waiting.
+func TestALeaseThatIsOverKeepsNobodyWaiting(t *testing.T) {
+	for name, c := range map[string]struct{ path, body string }{
+		"set":      {"PUT /v1/table", `{"plan":` + otherPlan + `}`},
+		"prepare":  {"/v1/prepare", `{"id":"b","lease_ms":60000,"plan":` + otherPlan + `}`},
+		"abort":    {"/v1/abort", `{"id":"committed"}`},
+		"pairs":    {"PATCH /v1/pairs", `{"pairs":[{"a":"0","b":"1","vid":2}]}`},
+		"rollback": {"/v1/rollback", `{}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := testServer(t, filepath.Join(t.TempDir(), "state"))
+			defer s.Close()
+			for _, step := range [][2]string{
+				{"/v1/prepare", `{"id":"committed","lease_ms":60000,"plan":` + otherPlan + `}`},
+				{"/v1/commit", `{"id":"committed"}`},
+				{"/v1/prepare", `{"id":"a","lease_ms":60000,"plan":` + onePlan + `}`},
+			} {
+				if status, answer := post(t, s, step[0], step[1]); status != 200 {
+					t.Fatal(answer)
+				}
+			}
+			s.prepared.Expires = time.Now().Round(0).Add(-time.Millisecond)
+			if status, answer := post(t, s, c.path, c.body); status != 200 || s.leasesExpired != 1 {
+				t.Errorf("%d %s, %d leases expired", status, answer, s.leasesExpired)
 			}
 		})
 	}
@@ -284,6 +337,26 @@ func TestHealthSaysWhatIsWrong(t *testing.T) {
 	}
 	if _, text := post(t, s, "GET /metrics", ""); !strings.Contains(text, "rawlane_state_writes_failed_total 1\n") {
 		t.Errorf("failed writes are not counted:\n%s", text)
+	}
+}
+
+// Health names some of the nodes that cannot be reached; the metric counts all.
+func TestAllUnreachableNodesCount(t *testing.T) {
+	s := testServer(t, filepath.Join(t.TempDir(), "state"))
+	defer s.Close()
+	s.ShowFailover(func() (f api.Failover) {
+		for k := range byte(api.MaxShown + 36) {
+			f.Paths = append(f.Paths, api.Path{Peer: transport.MAC{2, 0, 0, 0, 1, k}, VID: 1, State: api.PathDown})
+		}
+		return f
+	})
+	var h api.Health
+	_, answer := post(t, s, "GET /v1/health", "")
+	if err := json.Unmarshal([]byte(answer), &h); err != nil || len(h.Unreachable) != api.MaxShown {
+		t.Errorf("%d nodes are named, %v; want %d", len(h.Unreachable), err, api.MaxShown)
+	}
+	if _, text := post(t, s, "GET /metrics", ""); !strings.Contains(text, "rawlane_nodes_unreachable 100\n") {
+		t.Errorf("no rawlane_nodes_unreachable 100 in\n%s", text)
 	}
 }
 

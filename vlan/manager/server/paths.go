@@ -61,7 +61,7 @@ func summary(paths []api.Path) (down int, unreachable []string) {
 				anyUp = true
 			}
 		}
-		if !anyUp && len(unreachable) < api.MaxShown {
+		if !anyUp {
 			unreachable = append(unreachable, cmp.Or(peer.Name, peer.Peer.String()))
 		}
 	}

@@ -76,7 +76,7 @@ func (s *Server) postPrepare(r *http.Request, q *api.PrepareRequest) (any, error
 	}
 	s.change.Lock()
 	defer s.change.Unlock()
-	if p := s.prepared; p != nil && p.ID != q.ID {
+	if p := s.pending(); p != nil && p.ID != q.ID {
 		return nil, errBusy(p)
 	}
 	s.discardPrepared()
@@ -143,6 +143,15 @@ func (s *Server) expire(p *prepared) {
 	s.forget(p)
 }
 
+// pending returns the prepared change, if there is one whose lease is not over. The caller holds
+// change.
+func (s *Server) pending() *prepared {
+	if p := s.prepared; p != nil && p.isOver(time.Now()) {
+		s.forget(p) // before its timer: this process, or the machine, has stood still
+	}
+	return s.prepared
+}
+
 // isOver reports whether the lease of a prepared change is over, by the monotonic clock or by the
 // wall's, which goes on while the machine is suspended.
 func (p *prepared) isOver(now time.Time) bool {
@@ -184,12 +193,9 @@ func (s *Server) postCommit(r *http.Request, q *changeID) (any, error) {
 func (s *Server) commit(id, from string) (answer api.Committed, err error) {
 	s.change.Lock()
 	defer s.change.Unlock()
-	if p := s.prepared; p != nil && p.isOver(time.Now()) {
-		s.forget(p) // before its timer: this process, or the machine, has stood still
-	}
-	if s.prepared != nil && s.prepared.ID == id {
-		st := s.prepared.state
-		s.prepared.lease.Stop()
+	if p := s.pending(); p != nil && p.ID == id {
+		st := p.state
+		p.lease.Stop()
 		s.setPrepared(nil)
 		answer.Changed, err = s.publish(st, actPlan, st.Reason, from)
 		return answer, err
@@ -211,7 +217,7 @@ func (s *Server) postAbort(r *http.Request, q *changeID) (any, error) {
 	if q.ID == "" || s.state.ID != q.ID {
 		return s.unchanged(), nil
 	}
-	if p := s.prepared; p != nil {
+	if p := s.pending(); p != nil {
 		return nil, errBusy(p)
 	}
 	st, err := s.next(withoutCondition(r), (*state).undo)

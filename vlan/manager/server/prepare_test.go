@@ -48,6 +48,7 @@ func TestPrepareAndCommit(t *testing.T) {
 	rollback := func(id string) [2]string {
 		return [2]string{"/v1/prepare", `{"id":"` + id + `","lease_ms":1000,"rollback":true}`}
 	}
+	back := [2]string{"/v1/rollback", `{}`}
 	pairs := [2]string{"PATCH /v1/pairs", `{"pairs":[{"a":"0","b":"1","vid":1}]}`}
 	wait := func(d time.Duration) [2]string { return [2]string{"wait", d.String()} }
 	for _, c := range []struct {
@@ -70,6 +71,8 @@ func TestPrepareAndCommit(t *testing.T) {
 		{"rollback of what is committed, and pairs set since", [][2]string{prepare("a"), commit("a"), pairs, rollback("b"), commit("b")}, []string{"", "", "", "", ""}, 1},
 		{"abort of a committed rollback, and pairs set since", [][2]string{prepare("a"), commit("a"), rollback("b"), commit("b"), pairs, abort("b")}, []string{"", "", "", "", "", ""}, 2},
 		{"abort of a committed rollback, and a reset since", [][2]string{prepare("a"), commit("a"), rollback("b"), commit("b"), reset, abort("b")}, []string{"", "", "", "", "", ""}, 2},
+		{"abort of a committed rollback, and pairs set and rolled back since", [][2]string{prepare("a"), commit("a"), rollback("b"), commit("b"), pairs, back, abort("b")}, []string{"", "", "", "", "", "", ""}, 2},
+		{"abort of what is committed, and pairs set since more often than the history is long", slices.Concat([][2]string{prepare("a"), commit("a")}, slices.Repeat([][2]string{pairs}, api.MaxHistory+1), [][2]string{abort("a")}), make([]string, api.MaxHistory+4), 1},
 		{"abort twice", [][2]string{prepare("a"), commit("a"), abort("a"), abort("a")}, []string{"", "", "", ""}, 1},
 		{"abort of a committed rollback", [][2]string{prepare("a"), commit("a"), rollback("b"), commit("b"), abort("b")}, []string{"", "", "", "", ""}, 2},
 		{"rollback", [][2]string{prepare("a"), commit("a"), rollback("b"), commit("b")}, []string{"", "", "", ""}, 1},

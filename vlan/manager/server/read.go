@@ -91,7 +91,8 @@ func (s *Server) getHealth(*http.Request, *struct{}) (any, error) {
 	h := api.Health{
 		Schema: api.Schema, Version: s.version, HasPlan: s.rib.Plan() != nil, PlanID: s.planID,
 		Sessions: len(s.sessions.all), UptimeS: int64(time.Since(s.started).Seconds()),
-		Failover: failover.Watching, PathsDown: down, Unreachable: unreachable,
+		Failover: failover.Watching, PathsDown: down,
+		Unreachable: unreachable[:min(len(unreachable), api.MaxShown)],
 	}
 	switch {
 	case s.closed:

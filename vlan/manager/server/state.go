@@ -54,6 +54,14 @@ func (c *runningConfig) planID() string {
 	return api.PlanID(&c.Plan.Plan)
 }
 
+// listed is the number of pairs that the plan lists.
+func (c *runningConfig) listed() int {
+	if c.Plan == nil {
+		return 0
+	}
+	return len(c.Plan.Pairs)
+}
+
 // activate makes the configuration the RIB's, and returns the programs' candidates that it cannot
 // fulfil.
 func (c *runningConfig) activate(r *rib.RIB) ([]rib.Candidate, error) {
@@ -82,18 +90,38 @@ const maxPastPairs = 1 << 20
 // push puts a configuration in the place of the one in force, which becomes the latest past one.
 func (s *state) push(config runningConfig) {
 	s.Past = append(slices.Clip(s.Past), past{s.runningConfig, time.Now()}) // a copy: s is one of another's
-	s.Past = s.Past[max(0, len(s.Past)-api.MaxHistory):]
+	s.runningConfig, s.Undo = config, nil
+	s.trim()
+}
+
+// trim takes the oldest configurations out of a history that is too long. The latest one stays, for
+// a rollback, and so does what an abort of the group change in force goes back to.
+func (s *state) trim() {
 	listed := 0
-	for k, p := range slices.Backward(s.Past) {
-		if p.Plan != nil {
-			listed += len(p.Plan.Pairs)
+	for _, p := range s.Past {
+		listed += p.listed()
+	}
+	back := s.beforeGroup()
+	for k := 0; k < len(s.Past)-1 && (len(s.Past) > api.MaxHistory || listed > maxPastPairs); {
+		if k == back {
+			k++
+			continue
 		}
-		if listed > maxPastPairs && k < len(s.Past)-1 { // the latest one stays, for a rollback
-			s.Past = s.Past[k+1:]
-			break
+		listed -= s.Past[k].listed()
+		s.Past = slices.Delete(s.Past, k, k+1)
+		back--
+	}
+}
+
+// beforeGroup returns the place of the configuration before the group change in force; -1: there is
+// none.
+func (s *state) beforeGroup() int {
+	for k, p := range slices.Backward(s.Past) {
+		if s.ID != "" && p.ID != s.ID {
+			return k
 		}
 	}
-	s.runningConfig, s.Undo = config, nil
+	return -1
 }
 
 // pushOver is push with other pairs over the plan in force, which stays that of its group change.
@@ -107,7 +135,10 @@ func (s *state) pushOver(pairs []rib.Candidate, reason string) {
 func (s *state) pop(skip func(*runningConfig) bool) error {
 	for k := len(s.Past) - 1; k >= 0; k-- {
 		if p := s.Past[k].runningConfig; !skip(&p) {
-			s.Past, s.runningConfig, s.Undo = s.Past[:k], p, nil
+			if p.ID == "" || p.ID != s.ID { // else it is the same group change's, with other pairs over it
+				s.Undo = nil
+			}
+			s.Past, s.runningConfig = s.Past[:k], p
 			return nil
 		}
 	}
