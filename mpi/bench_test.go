@@ -144,3 +144,44 @@ func BenchmarkCollective(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkOutstanding has many requests under way at once: all receives and sends of a step are
+// posted before it, as a halo exchange does, in each direction. It reports the time of a message.
+func BenchmarkOutstanding(b *testing.B) {
+	for _, size := range []int{8, 16 << 10} {
+		for _, many := range []int{10, 100, 1000, 10000} {
+			for _, order := range []string{"first", "last"} {
+				b.Run(fmt.Sprintf("size=%d/posted=%d/%s", size, many, order), func(b *testing.B) {
+					inWorlds(b, func(c *mpi.Comm) { outstanding(b, c, size, many, order == "last") })
+					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*2*many), "ns/message")
+				})
+			}
+		}
+	}
+}
+
+func outstanding(b *testing.B, c *mpi.Comm, size, many int, back bool) {
+	memory := make([]byte, many*size)
+	data := make([]byte, size)
+	var requests []*mpi.Request
+	for range b.N {
+		requests = requests[:0]
+		for k := range many {
+			requests = append(requests, mpi.Irecv(c, memory[k*size:][:size], 1-c.Rank(), k))
+		}
+		if err := c.Barrier(b.Context()); err != nil {
+			b.Error(err)
+			return
+		}
+		for k := range many {
+			if back {
+				k = many - 1 - k
+			}
+			requests = append(requests, mpi.Isend(c, data, 1-c.Rank(), k))
+		}
+		if err := mpi.WaitAll(b.Context(), requests...); err != nil {
+			b.Error(err)
+			return
+		}
+	}
+}

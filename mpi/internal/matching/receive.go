@@ -50,7 +50,9 @@ func (e *Engine) Post(r *Receive, out []Output) []Output {
 		return append(out, Output{Do: FailReceive, Receive: r})
 	}
 	p.posted = append(p.posted, r)
-	out = e.offerTo(p, out)
+	if r.Capacity >= e.cfg.OfferFrom || p.blocked { // else there is nothing to offer
+		out = e.offerTo(p, out)
+	}
 	return e.grant(p, out)
 }
 
@@ -203,9 +205,13 @@ func (e *Engine) offerTo(p *peer, out []Output) []Output {
 		if r.offer != 0 {
 			continue
 		}
-		overlapped := slices.ContainsFunc(e.earlier, r.overlaps)
-		if r.Capacity < e.cfg.OfferFrom || overlapped || !e.mayOffer(p) {
-			blocked = blocked || r.Capacity >= e.cfg.OfferFrom
+		long := r.Capacity >= e.cfg.OfferFrom
+		if long && !e.mayOffer(p) {
+			blocked = true
+			break // nor will those behind it be offered
+		}
+		if !long || slices.ContainsFunc(e.earlier, r.overlaps) {
+			blocked = blocked || long
 			e.earlier = append(e.earlier, &r.Pattern)
 			continue
 		}
