@@ -86,6 +86,62 @@ func TestCampaign_AViolationStopsItsUnitAlone(t *testing.T) {
 	}
 }
 
+// Each of two units waits in each piece for one of the other.
+func TestCampaign_Jobs(t *testing.T) {
+	met := make(chan struct{})
+	meet := func(u *unit, send bool) *unit {
+		u.work = func(ctx context.Context, _ *workshop, _, size uint64) (result, error) {
+			r := result{figures: map[string]uint64{"steps": size}}
+			if send {
+				select {
+				case met <- struct{}{}:
+				case <-ctx.Done():
+				}
+				return r, nil
+			}
+			select {
+			case <-met:
+			case <-ctx.Done():
+			}
+			return r, nil
+		}
+		return u
+	}
+	a, b := meet(counting("A", 30, 0, nil), true), meet(counting("B", 30, 0, nil), false)
+	c, _ := newCampaign(t, filepath.Join(t.TempDir(), "state.json"), a, b)
+	c.jobs = 3
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // far more than it takes
+	defer cancel()
+	if err := c.run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range c.units {
+		if d := c.state.of(u); d.Cursor != 30 {
+			t.Errorf("%s: %d steps, want 30", u.key(), d.Cursor)
+		}
+	}
+}
+
+func TestCampaign_AJobThatFailsEndsTheOthers(t *testing.T) {
+	bad, waits := counting("A", 10, 0, nil), counting("B", 10, 0, nil)
+	broken := errors.New("does not build")
+	began := make(chan struct{})
+	bad.work = func(context.Context, *workshop, uint64, uint64) (result, error) {
+		<-began
+		return result{}, broken
+	}
+	waits.work = func(ctx context.Context, _ *workshop, _, _ uint64) (result, error) {
+		close(began)
+		<-ctx.Done()
+		return result{}, ctx.Err()
+	}
+	c, _ := newCampaign(t, filepath.Join(t.TempDir(), "state.json"), bad, waits)
+	c.jobs = 2
+	if err := c.run(t.Context()); !errors.Is(err, broken) {
+		t.Errorf("%v, want %v", err, broken)
+	}
+}
+
 func TestCampaign_ATestThatRunsNothingIsAnError(t *testing.T) {
 	u := counting("A", 10, 0, new([]uint64))
 	u.counts = "nothing"
@@ -210,7 +266,8 @@ func TestJudge(t *testing.T) {
 
 func TestStart_WrongFlags(t *testing.T) {
 	for _, args := range [][]string{
-		{}, {"--commit", "--nightly"}, {"--release", "now"}, {"--release", "--layer", "L99"}, {"--hours", "-1", "--release"}, {"--foo"},
+		{}, {"--commit", "--nightly"}, {"--release", "now"}, {"--release", "--layer", "L99"}, {"--hours", "-1", "--release"},
+		{"--release", "--jobs", "0"}, {"--foo"},
 	} {
 		var out, err bytes.Buffer
 		if status := start(t.Context(), args, &out, &err); status != 2 || !strings.Contains(err.String(), "Usage") {
@@ -230,7 +287,7 @@ func TestLayers_AreWhole(t *testing.T) {
 			t.Errorf("%s: want a name of its own, what it counts, pieces, and a goal with --release", u.key())
 		}
 		keys[u.key()] = true
-		o := options{profiles: [3]bool{release: true}, layers: u.key()}
+		o := options{profiles: [3]bool{release: true}, layers: u.key(), jobs: 1}
 		if _, some, err := o.choose(all, nil); err != nil || len(some) != 1 {
 			t.Errorf("--layer %q: %d units, %v; want that one", u.key(), len(some), err)
 		}

@@ -28,6 +28,7 @@ type options struct {
 	layers   string
 	state    string
 	only     int64
+	jobs     int
 	asJSON   bool
 	list     bool
 }
@@ -54,6 +55,7 @@ func start(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&o.layers, "layer", "", "only these layers or units: L1,L3 or \"L1 barrier\"")
 	flags.StringVar(&o.state, "state", "", "the file that keeps what is done (default .campaign/PROFILE.json)")
 	flags.Int64Var(&o.only, "only", -1, "one piece alone, that with this number: what repeats a failure says it")
+	flags.IntVar(&o.jobs, "jobs", 1, "work on so many units at once: for those that measure no times, as L1 and L4")
 	flags.BoolVar(&o.asJSON, "json", false, "print the figures as JSON, a line for each unit")
 	flags.BoolVar(&o.list, "list", false, "list the units and their goals, and run nothing")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -105,6 +107,9 @@ func (o *options) choose(all []*unit, rest []string) (p profile, units []*unit, 
 	}
 	if o.hours < 0 {
 		return 0, nil, fmt.Errorf("--hours %v (want 0 or more)", o.hours)
+	}
+	if o.jobs < 1 {
+		return 0, nil, fmt.Errorf("--jobs %d (want 1 or more)", o.jobs)
 	}
 	units = all
 	if o.layers != "" {
@@ -170,7 +175,7 @@ func (o *options) campaign(
 	if err != nil {
 		return err
 	}
-	c := &campaign{profile: p, units: units, state: s, out: stderr, now: time.Now,
+	c := &campaign{profile: p, units: units, state: s, out: stderr, jobs: o.jobs, now: time.Now,
 		shop: &workshop{root: root, dir: dir, profile: p, soak: longestSoak, built: map[string]string{}}}
 	if p == commit { // another few of the mutants with each commit
 		_, _ = fmt.Sscanf(s.commit[:min(len(s.commit), 4)], "%x", &c.shop.mutantsFrom)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"sync"
 	"time"
 )
 
@@ -18,8 +19,13 @@ type campaign struct {
 	state   *state
 	shop    *workshop
 	out     io.Writer // progress
-	now     func() time.Time
 	until   time.Time // no piece begins later; zero: any time
+	jobs    int       // how many units are worked on at once; 0: one
+
+	mu    sync.Mutex // guards what follows, state, out and now
+	turn  int        // of units
+	taken map[*unit]bool
+	now   func() time.Time
 }
 
 // begin finds what each unit runs, and keeps of the state what was done with the same.
@@ -40,30 +46,64 @@ func (c *campaign) begin(ctx context.Context) error {
 }
 
 // run works on the units in turns, a piece of each, until all have reached their goals, or the time
-// is over. A unit that has found a violation stops, and the others go on.
+// is over. A unit that has found a violation stops, and the others go on. As many units are worked
+// on at once as there are jobs, each by one of them.
 func (c *campaign) run(ctx context.Context) error {
 	if err := c.begin(ctx); err != nil {
 		return err
 	}
-	for again := true; again; {
-		again = false
-		for _, u := range c.units {
-			if c.finished(u) {
-				continue
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var jobs sync.WaitGroup
+	for range max(c.jobs, 1) {
+		jobs.Go(func() {
+			for u := c.take(ctx); u != nil; u = c.take(ctx) {
+				if err := c.piece(ctx, u); err != nil {
+					cancel(err)
+				}
+				c.giveBack(u)
 			}
-			if err := ctx.Err(); err != nil {
-				return fmt.Errorf("stopped (the same command goes on from here): %w", err)
-			}
-			if !c.until.IsZero() && !c.now().Before(c.until) {
-				return nil
-			}
-			if err := c.piece(ctx, u); err != nil {
-				return err
-			}
-			again = true
-		}
+		})
+	}
+	jobs.Wait()
+	if err := context.Cause(ctx); errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("stopped (the same command goes on from here): %w", err)
+	} else if err != nil {
+		return err
 	}
 	return nil
+}
+
+// take returns the unit whose turn it is, for one job: nil if none is left that no job has, or
+// nothing new begins.
+func (c *campaign) take(ctx context.Context) *unit {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ctx.Err() != nil {
+		return nil
+	}
+	for range c.units {
+		u := c.units[c.turn%len(c.units)]
+		c.turn++
+		if c.taken[u] || c.finished(u) {
+			continue
+		}
+		if !c.until.IsZero() && !c.now().Before(c.until) {
+			return nil
+		}
+		if c.taken == nil {
+			c.taken = map[*unit]bool{}
+		}
+		c.taken[u] = true
+		return u
+	}
+	return nil
+}
+
+func (c *campaign) giveBack(u *unit) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.taken, u)
 }
 
 // only has each unit do one piece, from its own place.
@@ -82,16 +122,20 @@ func (c *campaign) finished(u *unit) bool {
 
 // piece does one piece of a unit.
 func (c *campaign) piece(ctx context.Context, u *unit) error {
+	c.mu.Lock()
 	d := c.state.of(u)
 	began := c.now()
+	c.mu.Unlock()
 	size := u.pieceSize(c.profile)
 	r, err := u.work(ctx, c.shop, d.Cursor, size)
 	if ctx.Err() != nil {
-		return fmt.Errorf("stopped (the same command goes on from here): %w", ctx.Err())
+		return context.Cause(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", u.key(), err)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if r.violation == nil && r.figures[u.counts] == 0 {
 		return fmt.Errorf("%s: a piece of %d steps from %d on has no %s: its test ran nothing",
 			u.key(), size, d.Cursor, u.counts)

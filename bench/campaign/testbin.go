@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -20,7 +21,8 @@ import (
 type workshop struct {
 	root  string // of the tree
 	dir   string // of programs
-	built map[string]string
+	mu    sync.Mutex
+	built map[string]string // by what is built; guarded by mu, which is held while one builds
 
 	profile     profile
 	soak        time.Duration // how long one soak is
@@ -32,6 +34,8 @@ const pieceTimeout = 15 * time.Minute
 
 // binary builds a package's tests, once.
 func (w *workshop) binary(ctx context.Context, pkg string, flags ...string) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	key := strings.Join(append(flags, pkg), " ")
 	if path := w.built[key]; path != "" {
 		return path, nil
