@@ -33,7 +33,7 @@ func Listen(network, path string, mode fs.FileMode) (*Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	unlock, err := lockFolder(filepath.Dir(path))
+	unlock, err := lockPlace(path)
 	if err != nil {
 		return nil, err
 	}

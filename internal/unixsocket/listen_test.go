@@ -3,6 +3,7 @@
 package unixsocket
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -177,4 +179,55 @@ func TestListen_ManyAtOnce(t *testing.T) {
 			t.Fatalf("round %d: %d listen there", round, n)
 		}
 	}
+}
+
+// Whoever may read the folder may lock it, and keeps nobody from listening there by that. A lock
+// that a process has left which died is nobody's.
+func TestListen_OthersLocks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "socket")
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	if err := syscall.Flock(int(folder.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path+".lock", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Listen("unix", path, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+}
+
+// While another process is about to listen there, Listen waits for it, and not for ever.
+func TestLockPlace_OneAtATime(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "socket")
+	synctest.Test(t, func(t *testing.T) {
+		unlock, err := lockPlace(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		if _, err := lockPlace(path); !errors.Is(err, syscall.EWOULDBLOCK) {
+			t.Errorf("while it is held: %v", err)
+		}
+		if took := time.Since(begun); took < lockTimeout || took > 2*lockTimeout {
+			t.Errorf("it has waited for %v, want %v", took, lockTimeout)
+		}
+		time.AfterFunc(lockTimeout/2, unlock)
+		unlock, err = lockPlace(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlock()
+	})
 }

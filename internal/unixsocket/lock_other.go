@@ -2,5 +2,5 @@
 
 package unixsocket
 
-// lockFolder is for Linux and macOS.
-func lockFolder(string) (unlock func(), err error) { return func() {}, nil }
+// lockPlace is for Linux and macOS.
+func lockPlace(string) (unlock func(), err error) { return func() {}, nil }
