@@ -19,9 +19,9 @@ func deeply(n int, f func()) {
 	_ = frame
 }
 
-// A NIC's features are found however much of its stack the caller has used: where it grows within
-// package ethtool, that finds none.
-func TestNIC_FeaturesAreFound(t *testing.T) {
+// A NIC says what it is asked however much of its stack the caller has used: where that grows within
+// package ethtool, the kernel's answer is lost.
+func TestNIC_Answers(t *testing.T) {
 	tool, err := ethtool.NewEthtool()
 	if err != nil {
 		t.Fatal(err)
@@ -40,6 +40,13 @@ func TestNIC_FeaturesAreFound(t *testing.T) {
 				t.Errorf("%d frames: no features, %v", depth, err)
 			}
 			done <- err
+		})
+		<-done
+		go deeply(depth, func() {
+			if !n.hasCarrier() {
+				t.Errorf("%d frames: the loopback has no carrier", depth)
+			}
+			done <- nil
 		})
 		<-done
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"time"
 
 	"github.com/safchain/ethtool"
@@ -38,6 +39,7 @@ func (n *nic) open(ifi *net.Interface) (err error) {
 		return fmt.Errorf("ask the driver for its features: %w", err)
 	}
 	n.index, n.ifname = ifi.Index, ifi.Name
+	growStack()
 	n.driver, _ = n.tool.DriverName(n.ifname)
 	return nil
 }
@@ -76,6 +78,7 @@ func (n *nic) hasCarrier() bool {
 	if n.tool == nil {
 		return true
 	}
+	growStack()
 	up, err := n.tool.LinkState(n.ifname)
 	return err != nil || up != 0
 }
@@ -111,26 +114,26 @@ func (n *nic) restore() error {
 	return nil
 }
 
-// features returns the NIC's features, and which are on. Package ethtool hands the kernel memory of
-// its stack, by address, and finds none if the stack has grown meanwhile: the next try finds them.
-func (n *nic) features() (all map[string]bool, err error) {
-	for range 3 {
-		if all, err = n.tool.Features(n.ifname); err != nil || len(all) > 0 {
-			break
-		}
-	}
-	return all, err
+// features returns the NIC's features, and which are on.
+func (n *nic) features() (map[string]bool, error) {
+	growStack()
+	return n.tool.Features(n.ifname)
 }
 
-// change switches features on or off; features says why it may take two tries.
-func (n *nic) change(features map[string]bool) (err error) {
-	for range 3 {
-		err = n.tool.Change(n.ifname, features)
-		if _, bySystem := errors.AsType[unix.Errno](err); err == nil || bySystem {
-			return err
-		}
-	}
-	return err
+// change switches features on or off.
+func (n *nic) change(features map[string]bool) error {
+	growStack()
+	return n.tool.Change(n.ifname, features)
+}
+
+// growStack has the stack grow by more than package ethtool needs of it, before each of its calls.
+// The package hands the kernel memory of its stack by a number: if the stack grew after that, it
+// would be elsewhere, and the kernel would write into what may be another goroutine's by then.
+//
+//go:noinline
+func growStack() {
+	var room [64 << 10]byte
+	runtime.KeepAlive(&room)
 }
 
 func (n *nic) close() error {
