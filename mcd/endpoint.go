@@ -167,7 +167,7 @@ type Endpoint struct {
 	over    atomic.Pointer[error] // why all waits have ended: Close, or all links are gone; nil: they have not
 	ended   chan struct{}         // closed then, for goroutines that sleep
 	shut    chan struct{}         // closed when Close is done
-	running sync.WaitGroup        // the goroutines that Open started, and the calls of OpenPort: Close waits for them
+	running sync.WaitGroup        // what Close waits for: Open's goroutines, and ports that are being opened or closed
 }
 
 // nic is one of the endpoint's links, with what the send path wants of it.

@@ -3,6 +3,7 @@ package mcd
 import (
 	"context"
 	"errors"
+	"io"
 	"runtime"
 	"strings"
 	"sync"
@@ -178,6 +179,47 @@ func TestClose_TwoAtOnce(t *testing.T) {
 				t.Error(err)
 			}
 		}
+	})
+}
+
+// slowToUnlock is a link whose ports are given back when it is told to.
+type slowToUnlock struct {
+	transport.Link
+	told chan struct{}
+}
+
+func (l *slowToUnlock) LockPort(uint32, uint8) (io.Closer, error) { return toldLock(l.told), nil }
+
+type toldLock chan struct{}
+
+func (l toldLock) Close() error {
+	<-l
+	return nil
+}
+
+// A port whose Close has still to give its lock back is one that the endpoint's Close waits for.
+func TestClose_WhileAPortCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, _ := twoLinks(t)
+		l := &slowToUnlock{x, make(chan struct{})}
+		e, err := Open(Config{Spin: -1}, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := e.OpenPort(9, PortOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan string, 2)
+		go func() { _ = p.Close(); ended <- "port" }()
+		synctest.Wait() // it gives the lock back
+		go func() { _ = e.Close(); ended <- "endpoint" }()
+		synctest.Wait()
+		if len(ended) > 0 {
+			t.Errorf("the %s is closed, and the port's lock is there", <-ended)
+		}
+		close(l.told)
+		<-ended
 	})
 }
 

@@ -228,8 +228,10 @@ func (p *Port) close(cause error) {
 	p.e.portMu.Lock()
 	p.e.ports[p.id].Store(nil)
 	p.e.gone.add(p.Counters())
+	p.e.running.Add(1) // before the endpoint's Close has looked for open ports, and not found this one
 	p.e.portMu.Unlock()
 	p.unlock()
+	p.e.running.Done()
 	for _, d := range waiting {
 		d.N = 0
 		d.completion.Complete(cause)
