@@ -27,6 +27,7 @@ type Wakeup struct {
 	epoll   *os.File // the epoll set, watched by the runtime
 	epollFD uintptr  // its number
 	poller  *Poller
+	onError func(fd int)
 
 	mu      sync.Mutex // guards what follows: no wait arms the set after Mask(true) or Close
 	masked  bool
@@ -57,6 +58,10 @@ func NewWakeup(fds ...int) (*Wakeup, error) {
 	w.poller = NewPoller(conn, w.epoll.SetReadDeadline, w.ready)
 	return w, nil
 }
+
+// OnError has f called when a wait ends by an error of a socket, or by what is in its error queue,
+// which ends each wait as long as it is there. It is called before the first wait.
+func (w *Wakeup) OnError(f func(fd int)) { w.onError = f }
 
 // Poller is what sleeps until there is a frame.
 func (w *Wakeup) Poller() *Poller { return w.poller }
@@ -125,6 +130,9 @@ func (w *Wakeup) ready(epoll uintptr) bool {
 	w.armed = false
 	if event.Events&unix.EPOLLERR != 0 && !w.closed {
 		w.poller.FailWithSocketError(int(event.Fd))
+		if w.onError != nil {
+			w.onError(int(event.Fd))
+		}
 	}
 	return true
 }

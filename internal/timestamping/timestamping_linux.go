@@ -27,13 +27,19 @@ func Set(fd int, on bool) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING_NEW, 0); err != nil {
 		return explain(err)
 	}
-	var q Queue
-	for q.take(fd) {
-	}
+	Forget(fd)
 	if !on {
 		return nil
 	}
 	return explain(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING_NEW, software|hardware))
+}
+
+// Forget takes the stamps that nobody has taken. After Set(fd, false) there may be more of them:
+// those of frames that were under way.
+func Forget(fd int) {
+	var q Queue
+	for q.take(fd) {
+	}
 }
 
 func explain(err error) error {

@@ -77,6 +77,7 @@ func openSocket(at netip.AddrPort, ifname string, group netip.Addr, receiveBuffe
 	if s.wakeup, err = netpoll.NewWakeup(s.fd); err != nil {
 		return nil, err
 	}
+	s.wakeup.OnError(s.forgetStamps)
 	s.in.init()
 	return s, nil
 }

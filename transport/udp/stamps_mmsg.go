@@ -66,3 +66,10 @@ func (s *socket) stampFrames(on bool, nic int) error {
 		return err
 	})
 }
+
+// forgetStamps takes stamps that nobody will: they are switched off.
+func (s *socket) forgetStamps(fd int) {
+	if !s.in.stamped.Load() {
+		timestamping.Forget(fd)
+	}
+}
