@@ -195,7 +195,9 @@ func (p *Port) place(m *Message) {
 
 // Close releases the port and ends waits for it with ErrClosed, sends that wait for room among
 // them. Messages in the backlog are lost, as are those of posted send descriptors that are not
-// done. Further calls wait until the port is released, and do nothing.
+// done. Further calls wait until the port is released, and do nothing. A service that has the
+// port's lock is asked to give it back, and may take 5 s: a Receive function that calls Close has
+// the endpoint receive nothing meanwhile.
 func (p *Port) Close() error {
 	p.closeWith(ErrClosed)
 	return nil

@@ -46,7 +46,8 @@ type Frame struct {
 	// used. Received frames have none.
 	Headroom []byte
 	// Answers, in Send, is the frame of the last Poll that this one answers: a Roamer sends it to
-	// where that came from. It is nil in most frames, and in received ones.
+	// where that came from. Only the polling goroutine may send such a frame. It is nil in most
+	// frames, and in received ones.
 	Answers *Frame
 }
 
