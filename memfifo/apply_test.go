@@ -102,7 +102,7 @@ func TestFIFO_ClosedBehindTheLastRecord(t *testing.T) {
 		q.append(nil, []byte{7})
 		d.mu.Unlock()
 		_ = q.Close()
-		if err := d.sleepUntil(t.Context(), &q.waiters, &q.closed, &q.expected, func() bool { return !q.ring.empty() }); err != nil {
+		if err := d.sleepUntil(t.Context(), &q.waiters, q.hasEnded, &q.expected, func() bool { return !q.ring.empty() }); err != nil {
 			t.Errorf("the wait of Pop: %v", err)
 		}
 		b := make([]byte, 1)

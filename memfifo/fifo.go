@@ -132,8 +132,11 @@ func (f *FIFO) Wait(ctx context.Context) error {
 	}
 	f.waiting.Add(1)
 	defer f.waiting.Add(-1)
-	return f.d.sleepUntil(ctx, &f.waiters, &f.closed, &f.expected, func() bool { return !f.ring.empty() })
+	return f.d.sleepUntil(ctx, &f.waiters, f.hasEnded, &f.expected, func() bool { return !f.ring.empty() })
 }
+
+// hasEnded reports whether the FIFO is closed. The caller holds d.mu.
+func (f *FIFO) hasEnded() bool { return f.closed }
 
 // Len returns how many bytes of the memory are in use: records, their lengths, and padding, also
 // what is left free at the end of the memory as no record fitted there. It is 0 if there is no

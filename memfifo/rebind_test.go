@@ -85,3 +85,39 @@ func TestWindow_RebindEndsWaits(t *testing.T) {
 		}
 	})
 }
+
+// A wait whose condition is being looked at as the window is rebound, since an operation has woken it
+// just before, ends as those that sleep.
+func TestWindow_RebindEndsAWaitThatLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 1, -1, fault.Config{}, 0)
+		w := c.window(t, 0, 64)
+		looks, goOn := make(chan bool), make(chan bool)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := w.WaitWord(limit(t), 0, func(v uint64) bool {
+				if v == 1 {
+					looks <- true
+					<-goOn
+				}
+				return false
+			})
+			ended <- err
+		}()
+		synctest.Wait()
+		must(t, w.Store(0, 1))
+		<-looks
+		_, err := w.Rebind(make([]byte, 64))
+		must(t, err)
+		close(goOn)
+		for waits := true; waits; {
+			select {
+			case <-looks:
+			case err := <-ended:
+				if waits = false; !errors.Is(err, memfifo.ErrClosed) {
+					t.Errorf("%v, want ErrClosed", err)
+				}
+			}
+		}
+	})
+}

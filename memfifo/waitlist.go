@@ -20,16 +20,16 @@ func (l *waitlist) wake(err error) {
 }
 
 // sleepUntil waits until a condition holds, which is looked at whenever the list is woken, or until
-// its window or FIFO has ended, or all its expected senders are down. The caller does not hold mu,
-// nor does anything while the condition is looked at.
-func (d *Domain) sleepUntil(ctx context.Context, l *waitlist, ended *bool, s *senders, holds func() bool) error {
+// its window or FIFO has ended, which is asked with mu held, or all its expected senders are down.
+// The caller does not hold mu, nor does anything while the condition is looked at.
+func (d *Domain) sleepUntil(ctx context.Context, l *waitlist, ended func() bool, s *senders, holds func() bool) error {
 	for !holds() {
 		d.mu.Lock()
 		c := d.pool.completions.get()
 		c.Reset()
 		*l = append(*l, c)
 		err := s.err()
-		if *ended || d.closed {
+		if d.closed || ended() {
 			err = ErrClosed
 		}
 		d.mu.Unlock()

@@ -45,6 +45,7 @@ type Window struct {
 	waiters     waitlist      // for any change; likewise
 	waiting     atomic.Int32  // how many these are, or are about to be
 	revoked     bool          // guarded by d.mu
+	bindings    atomic.Uint64 // how often it was rebound: waits are for one binding
 	expected    senders       // that operate on it; guarded by d.mu
 }
 
@@ -110,6 +111,7 @@ func (w *Window) Rebind(mem []byte) (Key, error) {
 		return Key{}, ErrClosed
 	}
 	w.mem, w.key.Secret = mem, secret()
+	w.bindings.Add(1)
 	w.wake(ErrClosed)
 	return w.key, nil
 }
@@ -126,8 +128,16 @@ func (w *Window) Notified() uint64 { return w.notes.Load() }
 // Wait returns when more than seen operations with a notification have been completed, and how
 // many: what they wrote is in place. ErrClosed if the window is revoked or rebound.
 func (w *Window) Wait(ctx context.Context, seen uint64) (uint64, error) {
-	err := w.d.sleepUntil(ctx, &w.noteWaiters, &w.revoked, &w.expected, func() bool { return w.notes.Load() > seen })
+	err := w.sleepUntil(ctx, &w.noteWaiters, func() bool { return w.notes.Load() > seen })
 	return w.notes.Load(), err
+}
+
+// sleepUntil is Domain.sleepUntil that ends as the window is revoked or rebound: also for one who was
+// woken just before, and looks while that is done.
+func (w *Window) sleepUntil(ctx context.Context, l *waitlist, holds func() bool) error {
+	binding := w.bindings.Load()
+	ended := func() bool { return w.revoked || w.bindings.Load() != binding }
+	return w.d.sleepUntil(ctx, l, ended, &w.expected, holds)
 }
 
 // WaitWord returns when the 8 bytes at an offset, as this machine's uint64, fulfil a condition.
@@ -141,7 +151,7 @@ func (w *Window) WaitWord(ctx context.Context, off int64, ok func(uint64) bool) 
 	}
 	w.waiting.Add(1) // before the word is looked at: see Store
 	defer w.waiting.Add(-1)
-	err = w.d.sleepUntil(ctx, &w.waiters, &w.revoked, &w.expected, func() bool { v = p.Load(); return ok(v) })
+	err = w.sleepUntil(ctx, &w.waiters, func() bool { v = p.Load(); return ok(v) })
 	return v, err
 }
 
