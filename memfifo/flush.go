@@ -31,13 +31,20 @@ func (d *Domain) Flush(ctx context.Context, nodes ...mcd.NodeID) error {
 	}
 	for i, p := range peers {
 		if fences[i] != nil {
-			d.mu.Unlock()
-			_, errs[i] = d.wait(ctx, fences[i])
-			d.mu.Lock()
+			errs[i] = d.waitUnlocked(ctx, fences[i])
 		}
 		errs[i] = p.flushResult(errs[i])
 	}
 	return errors.Join(errs...)
+}
+
+// waitUnlocked is wait without mu. The caller holds that, and does so again also if a handler that
+// runs meanwhile does not return.
+func (d *Domain) waitUnlocked(ctx context.Context, wr *workRequest) error {
+	d.mu.Unlock()
+	defer d.mu.Lock()
+	_, err := d.wait(ctx, wr)
+	return err
 }
 
 // unflushed returns those of the peers with the given node numbers, or of all without any, that

@@ -1,12 +1,15 @@
 package memfifo_test
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
 )
 
@@ -79,5 +82,30 @@ func TestHandler_ThatDoesNotReturn(t *testing.T) {
 				t.Errorf("%s in a pop: %s were handled, %d pops returned, %d bytes are left", name, s, popped, q.Len())
 			}
 		})
+	}
+}
+
+// A handler that panics, or ends its goroutine, in one that polls in Flush unlocks nothing that is not
+// locked, which would end the process.
+func TestHandler_ThatDoesNotReturnInAFlush(t *testing.T) {
+	for name, end := range map[string]func(){"panic": func() { panic("by the test") }, "Goexit": runtime.Goexit} {
+		eps, d := pipedWith(t, mcd.Config{Spin: time.Minute}) // in real time: Flush polls
+		ctx := limit(t)
+		w, err := d[0].Register(1, make([]byte, 64), memfifo.All)
+		must(t, err)
+		got := badHandler(t, d[1], end)
+		r := d[1].Remote(w.Key())
+		must(t, while(eps, func() error { return errors.Join(r.Signal(ctx), d[1].Flush(ctx)) }))
+		must(t, r.Signal(ctx))
+		must(t, d[0].Remote(memfifo.PublicKey(1, 5)).Push(ctx, []byte("bad")))
+		returned := false
+		outlive(func() {
+			_ = d[1].Flush(ctx) // which node 0, as nobody polls there, does not answer
+			returned = true
+		})
+		must(t, while(eps, func() error { return errors.Join(d[0].Flush(ctx), d[1].Flush(ctx)) }))
+		if s := fmt.Sprint(*got); s != "[bad]" || returned {
+			t.Errorf("%s: %s were handled, and Flush returned: %v", name, s, returned)
+		}
 	}
 }

@@ -18,9 +18,14 @@ import (
 // piped returns two nodes that receive only when they are polled, so that a test decides which
 // messages come together.
 func piped(t testing.TB) (eps [2]*mcd.Endpoint, domains [2]*memfifo.Domain) {
+	return pipedWith(t, mcd.Config{Spin: -1})
+}
+
+// pipedWith is piped with a Config of the endpoints.
+func pipedWith(t testing.TB, cfg mcd.Config) (eps [2]*mcd.Endpoint, domains [2]*memfifo.Domain) {
 	x, y := linktest.Pipe()
-	cfg := mcdtest.Config{Endpoint: mcd.Config{Spin: -1}}
-	eps = [2]*mcd.Endpoint(mcdtest.OpenLinks(t, cfg, []transport.Link{x}, []transport.Link{y}))
+	links := [][]transport.Link{{x}, {y}}
+	eps = [2]*mcd.Endpoint(mcdtest.OpenLinks(t, mcdtest.Config{Endpoint: cfg}, links...))
 	for k, e := range eps {
 		d, err := memfifo.Open(e, memfifo.Config{})
 		must(t, err)
