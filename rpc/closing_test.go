@@ -126,3 +126,23 @@ func TestClose_BehindACallerThatDiedWithoutRoom(t *testing.T) {
 		}
 	})
 }
+
+// A deadline of the handler's own that passes as the domain closes is not the caller's, which has none.
+func TestClose_OfTheServerBehindADeadlineOfAHandler(t *testing.T) {
+	bubble(t, 2, fault.Config{}, rpc.Config{}, func(t *testing.T, c *cluster) {
+		c.serve(t, 1, "disk", func(context.Context, mcd.NodeID, []byte, []byte) ([]byte, error) {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			<-ctx.Done()
+			return nil, fmt.Errorf("wait for the disk: %w", ctx.Err())
+		})
+		called := make(chan error, 1)
+		go func() { _, err := c.nodes[0].Call(t.Context(), 1, "disk", nil); called <- err }()
+		synctest.Wait()
+		must(t, c.nodes[1].Close())
+		var remote *rpc.RemoteError
+		if err := <-called; !errors.As(err, &remote) {
+			t.Errorf("%v, want a RemoteError", err)
+		}
+	})
+}

@@ -244,7 +244,7 @@ func (d *Domain) handle(j *job, over wire.Status) []byte {
 	b := append(j.memory(), make([]byte, wire.HeadLen)...)
 	resp, err := j.server.cfg.Handler(j.ctx, j.name.node, j.req, b[wire.HeadLen:])
 	switch {
-	case errors.Is(err, context.DeadlineExceeded) && j.ctx.Err() != nil:
+	case errors.Is(err, context.DeadlineExceeded) && errors.Is(j.ctx.Err(), context.DeadlineExceeded):
 		return wire.AppendHead(b[:0], wire.Response, wire.Expired, j.name.call)
 	case errors.Is(err, context.Canceled) && d.isClosed():
 		return wire.AppendHead(b[:0], wire.Response, wire.Closing, j.name.call)
