@@ -9,8 +9,10 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/rpc"
 	"github.com/rawlane/rawlane/transport/fault"
 )
@@ -39,6 +41,41 @@ func TestHandler_EndsItsGoroutine(t *testing.T) {
 		must(t, <-echoes)
 		must(t, s.Close())
 	})
+}
+
+// Requests that wait behind a handler that ends its goroutine are served also if its caller has died,
+// and answered also if the domain closes.
+func TestHandler_EndsItsGoroutineForNobody(t *testing.T) {
+	for _, closes := range []bool{false, true} {
+		bubble(t, 3, fault.Config{}, rpc.Config{Concurrency: 1}, func(t *testing.T, c *cluster) {
+			hold := make(chan struct{})
+			c.serve(t, 1, "exit", func(context.Context, mcd.NodeID, []byte, []byte) ([]byte, error) {
+				<-hold
+				runtime.Goexit()
+				return nil, nil
+			})
+			s := c.serve(t, 1, "echo", echo)
+			go func() { _, _ = c.nodes[2].Call(t.Context(), 1, "exit", nil) }()
+			synctest.Wait()
+			echoes, closed := make(chan error, 1), make(chan error, 1)
+			go func() { _, err := c.nodes[0].Call(limit(t), 1, "echo", nil); echoes <- err }()
+			synctest.Wait()
+			if closes {
+				go func() { closed <- c.nodes[1].Close() }()
+				synctest.Wait()
+			} else {
+				c.faults[2].Cut(true)
+				time.Sleep(3 * memfifo.DefaultPeerTimeout / 2)
+				closed <- nil
+			}
+			close(hold)
+			if err := <-echoes; closes != errors.Is(err, rpc.ErrClosed) || !closes && err != nil {
+				t.Errorf("the domain closes: %v; the call behind: %v", closes, err)
+			}
+			must(t, <-closed)
+			must(t, s.Close())
+		})
+	}
 }
 
 // A handler that panics ends the process with its own words.

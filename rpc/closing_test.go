@@ -146,3 +146,34 @@ func TestClose_OfTheServerBehindADeadlineOfAHandler(t *testing.T) {
 		}
 	})
 }
+
+// Requests that wait as the domain closes are answered, though a response before them waits for room
+// until its node is found to be dead.
+func TestClose_OfTheServerBehindANodeThatTakesNone(t *testing.T) {
+	cfg := rpc.Config{Concurrency: 1, PeerTimeout: time.Minute}
+	bubble(t, 3, fault.Config{}, cfg, func(t *testing.T, c *cluster) {
+		c.serve(t, 1, "wait", func(ctx context.Context, _ mcd.NodeID, _, _ []byte) ([]byte, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		call := func(from, to int, req []byte) chan error {
+			end := make(chan error, 1)
+			go func() { _, err := c.nodes[from].Call(t.Context(), mcd.NodeID(to), "wait", req); end <- err }()
+			synctest.Wait()
+			return end
+		}
+		call(2, 1, nil)
+		waits := call(0, 1, nil)
+		c.faults[2].Cut(true)
+		for range 10 { // for which there is no room
+			call(1, 2, make([]byte, 120_000))
+		}
+		begun := time.Now()
+		closed := make(chan error, 1)
+		go func() { closed <- c.nodes[1].Close() }()
+		if err := <-waits; !errors.Is(err, rpc.ErrClosed) || time.Since(begun) > time.Second {
+			t.Errorf("%v after %v, want ErrClosed at once", err, time.Since(begun))
+		}
+		<-closed
+	})
+}

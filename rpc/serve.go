@@ -185,9 +185,7 @@ func (d *Domain) respondOne(p *node, b []byte) {
 		}
 	}
 	d.jobs.workers--
-	if len(d.jobs.queue) > 0 && !d.closed {
-		d.startWorker(d.jobs.first())
-	}
+	d.startNext()
 	d.mu.Unlock()
 	_ = p.To.PushReconnect(context.Background(), b, p.waits)
 	d.mu.Lock()

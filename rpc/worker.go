@@ -184,6 +184,15 @@ func (d *Domain) startWorker(j *job) {
 	d.running.Go(func() { d.work(w) }) // Close waits for it
 }
 
+// startNext starts a worker in the place of one that has none any more, if a job waits: also as the
+// domain closes, which waits for the goroutine that calls this, and so for the worker. The caller
+// holds mu.
+func (d *Domain) startNext() {
+	if len(d.jobs.queue) > 0 {
+		d.startWorker(d.jobs.first())
+	}
+}
+
 // work runs jobs until nothing is to be done and others wait for more, or the domain is closed.
 func (d *Domain) work(w *worker) {
 	var j *job // that runs
@@ -196,6 +205,9 @@ func (d *Domain) work(w *worker) {
 			if j.life == j.node.Lives {
 				d.respondLater(j.node, assemble(nil, nil, j.name.call, errAbandoned))
 			}
+		}
+		if d.jobs.workers < d.cfg.Concurrency {
+			d.startNext()
 		}
 	}()
 	for {
