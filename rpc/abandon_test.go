@@ -78,6 +78,24 @@ func TestHandler_EndsItsGoroutineForNobody(t *testing.T) {
 	}
 }
 
+// An inline handler that ends the goroutine that polls, whichever that is, fails its call, too; a
+// worker that ends so has others in its place.
+func TestHandler_InlineEndsAWorker(t *testing.T) {
+	c := open(t, 2, time.Minute, fault.Config{}, rpc.Config{}) // in real time: workers poll
+	c.serve(t, 1, "echo", echo)
+	exit := func(context.Context, mcd.NodeID, []byte, []byte) ([]byte, error) { runtime.Goexit(); return nil, nil }
+	_, err := c.nodes[1].Serve("exit", rpc.ServerConfig{Inline: true, Handler: exit})
+	must(t, err)
+	for range 5 {
+		_, err := c.nodes[0].Call(limit(t), 1, "echo", nil)
+		must(t, err)
+		_, err = c.nodes[0].Call(limit(t), 1, "exit", nil)
+		if _, remote := errors.AsType[*rpc.RemoteError](err); !remote || !strings.Contains(err.Error(), "has ended its goroutine") {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
 // A handler that panics ends the process with its own words.
 func TestHandler_Panics(t *testing.T) {
 	const panics = "RAWLANE_TEST_PANICS"

@@ -97,9 +97,10 @@ func (d *Domain) serve(from memfifo.Sender, r *wire.Record) {
 func (d *Domain) serveInline(s *Server, from memfifo.Sender, r *wire.Record) {
 	memory := d.spare.getMemory()
 	b := append(memory, make([]byte, wire.HeadLen)...)
-	resp, err := s.cfg.Handler(d.ended, from.Node(), r.Data, b[wire.HeadLen:])
-	b = assemble(b[:wire.HeadLen], resp, r.Call, err)
-	d.reply(from, b)
+	var resp []byte
+	err := errAbandoned
+	defer func() { d.reply(from, assemble(b[:wire.HeadLen], resp, r.Call, err)) }()
+	resp, err = s.cfg.Handler(d.ended, from.Node(), r.Data, b[wire.HeadLen:])
 }
 
 // assemble makes a response of what a handler has returned: its data is mostly behind the head
@@ -146,7 +147,9 @@ func (d *Domain) refuse(from memfifo.Sender, call uint64, s wire.Status) {
 func (d *Domain) run(j *job) {
 	p := j.node
 	if j.server != nil {
+		j.runs = true
 		b := d.handleUnlocked(j)
+		j.runs = false
 		d.done(j)
 		if j.life != p.Lives {
 			d.spare.putMemory(b)
@@ -163,13 +166,24 @@ func (d *Domain) run(j *job) {
 
 // respond sends the responses that wait for a node. The caller holds mu, which is free meanwhile.
 func (d *Domain) respond(p *node) {
+	var b []byte // that is being sent
+	defer func() {
+		p.responding = false
+		if b != nil && p.answered == p.Lives { // an inline handler has ended the goroutine
+			p.responses.unpop(b)
+		}
+		if p.responses.len() > 0 {
+			p.responding = true
+			d.submit(&job{node: p})
+		}
+	}()
 	for p.responses.len() > 0 {
-		b := p.responses.pop()
+		b = p.responses.pop()
 		p.answered = p.Lives
 		d.respondOne(p, b)
 		d.spare.putMemory(b)
+		b = nil
 	}
-	p.responding = false
 }
 
 // respondOne sends a response. While it waits for room another worker has this one's place: nodes
@@ -187,9 +201,11 @@ func (d *Domain) respondOne(p *node, b []byte) {
 	d.jobs.workers--
 	d.startNext()
 	d.mu.Unlock()
+	defer func() { // also if an inline handler ends the goroutine
+		d.mu.Lock()
+		d.jobs.workers++
+	}()
 	_ = p.To.PushReconnect(context.Background(), b, p.waits)
-	d.mu.Lock()
-	d.jobs.workers++
 }
 
 // responses are those that wait, in the order in which their handlers have ended. Each moves in
@@ -212,6 +228,9 @@ func (r *responses) pop() []byte {
 	}
 	return b
 }
+
+// unpop puts back in front what pop has returned.
+func (r *responses) unpop(b []byte) { r.all = slices.Insert(r.all, r.sent, b) }
 
 // handleUnlocked is handle without mu. The caller holds that, and does so again also if the handler
 // does not return.

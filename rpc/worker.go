@@ -34,6 +34,7 @@ type job struct {
 	ctx    *callContext
 	req    []byte
 	buf    []byte // memory for the response
+	runs   bool   // its handler does
 }
 
 // memory returns memory for the response.
@@ -200,7 +201,10 @@ func (d *Domain) work(w *worker) {
 	defer d.mu.Unlock()
 	defer func() {
 		d.jobs.workers--
-		if j != nil { // its handler has panicked, or ended the goroutine
+		if w.job != nil { // given to it while an inline handler ended the goroutine
+			d.submit(w.job)
+		}
+		if j != nil && j.runs { // its handler has panicked, or ended the goroutine
 			d.done(j)
 			if j.life == j.node.Lives {
 				d.respondLater(j.node, assemble(nil, nil, j.name.call, errAbandoned))
@@ -222,16 +226,22 @@ func (d *Domain) work(w *worker) {
 		if d.closed || len(d.jobs.idle) >= idleWorkers {
 			return
 		}
-		d.jobs.idle = append(d.jobs.idle, w)
-		w.completion.Reset()
-		d.mu.Unlock()
-		err := d.layer.Handler.Await(context.Background(), &w.completion)
-		d.mu.Lock()
-		d.jobs.idle = slices.DeleteFunc(d.jobs.idle, func(x *worker) bool { return x == w })
-		if err != nil && w.job == nil {
+		if err := d.awaitJob(w); err != nil && w.job == nil {
 			return // the endpoint is closed
 		}
 	}
+}
+
+// awaitJob has a worker wait for a job. The caller holds mu, which is free meanwhile.
+func (d *Domain) awaitJob(w *worker) error {
+	d.jobs.idle = append(d.jobs.idle, w)
+	w.completion.Reset()
+	d.mu.Unlock()
+	defer func() { // also if an inline handler ends the goroutine
+		d.mu.Lock()
+		d.jobs.idle = slices.DeleteFunc(d.jobs.idle, func(x *worker) bool { return x == w })
+	}()
+	return d.layer.Handler.Await(context.Background(), &w.completion)
 }
 
 // errAbandoned is the response of a handler that has ended its goroutine.
