@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,6 +70,55 @@ func takesNone(t *testing.T, concurrency int) {
 		}
 		if _, err := c.nodes[0].Call(t.Context(), 1, "echo", nil); err != nil {
 			t.Errorf("a refusal behind all responses, and then: %v", err)
+		}
+	})
+}
+
+// No more handlers run at once than may, though a worker that sends several responses waits for room
+// for each, and leaves its place to another one.
+func TestResponses_TheirWaitsKeepTheBound(t *testing.T) {
+	cfg := rpc.Config{Concurrency: 1, PeerTimeout: time.Minute}
+	bubble(t, 3, fault.Config{}, cfg, func(t *testing.T, c *cluster) {
+		begin, hold := make(chan struct{}), make(chan struct{})
+		c.serve(t, 1, "long", func(context.Context, mcd.NodeID, []byte, []byte) ([]byte, error) {
+			<-begin
+			return make([]byte, 120_000), nil
+		})
+		var running, most atomic.Int32
+		c.serve(t, 1, "hold", func(context.Context, mcd.NodeID, []byte, []byte) ([]byte, error) {
+			most.Store(max(most.Load(), running.Add(1)))
+			defer running.Add(-1)
+			<-hold
+			return nil, nil
+		})
+		var calls sync.WaitGroup
+		call := func(from int, service string) {
+			calls.Go(func() {
+				if _, err := c.nodes[from].Call(t.Context(), 1, service, nil); err != nil {
+					t.Errorf("%s: %v", service, err)
+				}
+			})
+		}
+		for range 10 {
+			call(0, "long")
+		}
+		synctest.Wait()
+		must(t, c.faults[0].SetConfig(fault.Config{Loss: 1})) // it hears nothing
+		close(begin)
+		synctest.Wait() // most of the responses wait
+		for range 5 {
+			call(2, "hold")
+		}
+		synctest.Wait()
+		must(t, c.faults[0].SetConfig(fault.Config{}))
+		time.Sleep(10 * time.Second) // all of the responses have gone
+		if n := running.Load(); n != 1 {
+			t.Errorf("%d handlers run, want 1", n)
+		}
+		close(hold)
+		calls.Wait()
+		if n := most.Load(); n != 1 {
+			t.Errorf("%d handlers ran at once, want 1", n)
 		}
 	})
 }

@@ -185,11 +185,11 @@ func (d *Domain) startWorker(j *job) {
 	d.running.Go(func() { d.work(w) }) // Close waits for it
 }
 
-// startNext starts a worker in the place of one that has none any more, if a job waits: also as the
-// domain closes, which waits for the goroutine that calls this, and so for the worker. The caller
-// holds mu.
+// startNext starts a worker in the place of one that has none any more, if a job waits; unless that
+// one was too many. It does so also as the domain closes, which waits for the goroutine that calls
+// this, and so for the worker. The caller holds mu.
 func (d *Domain) startNext() {
-	if len(d.jobs.queue) > 0 {
+	if len(d.jobs.queue) > 0 && d.jobs.workers < d.cfg.Concurrency {
 		d.startWorker(d.jobs.first())
 	}
 }
@@ -210,9 +210,7 @@ func (d *Domain) work(w *worker) {
 				d.respondLater(j.node, assemble(nil, nil, j.name.call, errAbandoned))
 			}
 		}
-		if d.jobs.workers < d.cfg.Concurrency {
-			d.startNext()
-		}
+		d.startNext()
 	}()
 	for {
 		if j = d.nextJob(w); j != nil {
