@@ -19,7 +19,7 @@ func TestBacklog_IsOfThoseWhoWait(t *testing.T) {
 	for _, how := range []string{"cancelled", "late", "down"} {
 		bubble(t, 3, fault.Config{}, rpc.Config{Concurrency: 1, Backlog: backlog}, func(t *testing.T, c *cluster) {
 			hold := make(chan struct{})
-			c.serve(t, 1, "hold", func(context.Context, mcd.NodeID, []byte, []byte) ([]byte, error) {
+			s := c.serve(t, 1, "hold", func(context.Context, mcd.NodeID, []byte, []byte) ([]byte, error) {
 				<-hold
 				return nil, nil
 			})
@@ -69,6 +69,44 @@ func TestBacklog_IsOfThoseWhoWait(t *testing.T) {
 			if s := c.nodes[1].Counters(); s.Served != 1+backlog || s.Refused != backlog {
 				t.Errorf("%s: %d served and %d refused, want %d and %d", how, s.Served, s.Refused, 1+backlog, backlog)
 			}
+			must(t, s.Close()) // it waits for none of them
 		})
 	}
+}
+
+// Each request leaves its place as its own deadline passes, in whichever order they came, also if its
+// node is not heard, which would say so.
+func TestBacklog_DeadlinesPassOneByOne(t *testing.T) {
+	deadlines := []time.Duration{2 * time.Second, time.Second, 3 * time.Second}
+	cfg := rpc.Config{Concurrency: 1, Backlog: len(deadlines), PeerTimeout: time.Minute}
+	bubble(t, 3, fault.Config{}, cfg, func(t *testing.T, c *cluster) {
+		hold := make(chan struct{})
+		c.serve(t, 1, "hold", func(context.Context, mcd.NodeID, []byte, []byte) ([]byte, error) {
+			<-hold
+			return nil, nil
+		})
+		call := func(ctx context.Context, from int) chan error {
+			done := make(chan error, 1)
+			go func() { _, err := c.nodes[from].Call(ctx, 1, "hold", nil); done <- err }()
+			synctest.Wait()
+			return done
+		}
+		answered := []chan error{call(t.Context(), 0)}
+		for _, d := range deadlines {
+			ctx, cancel := context.WithTimeout(t.Context(), d)
+			defer cancel()
+			call(ctx, 2)
+		}
+		c.faults[2].Cut(true)
+		for range deadlines {
+			time.Sleep(time.Second)
+			answered = append(answered, call(t.Context(), 0))
+		}
+		close(hold)
+		for i, done := range answered {
+			if err := <-done; err != nil {
+				t.Errorf("call %d: %v", i, err)
+			}
+		}
+	})
 }

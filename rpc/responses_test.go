@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/rpc"
 	"github.com/rawlane/rawlane/transport/fault"
 )
@@ -119,6 +120,28 @@ func TestResponses_TheirWaitsKeepTheBound(t *testing.T) {
 		calls.Wait()
 		if n := most.Load(); n != 1 {
 			t.Errorf("%d handlers ran at once, want 1", n)
+		}
+	})
+}
+
+// A node that was down, and to which a response was lost, is answered when it calls again.
+func TestResponses_AfterTheCallerWasDown(t *testing.T) {
+	bubble(t, 2, fault.Config{}, rpc.Config{}, func(t *testing.T, c *cluster) {
+		hold := make(chan struct{})
+		c.serve(t, 1, "echo", echo)
+		c.serve(t, 1, "hold", func(context.Context, mcd.NodeID, []byte, []byte) ([]byte, error) { <-hold; return nil, nil })
+		held := make(chan error, 1)
+		go func() { _, err := c.nodes[0].Call(t.Context(), 1, "hold", nil); held <- err }()
+		synctest.Wait()
+		c.faults[0].Cut(true)
+		close(hold)
+		if err := <-held; !errors.Is(err, memfifo.ErrPeerDown) {
+			t.Errorf("%v", err)
+		}
+		time.Sleep(time.Minute)
+		c.faults[0].Cut(false)
+		if resp, err := c.nodes[0].Call(limit(t), 1, "echo", []byte("x")); string(resp) != "x" || err != nil {
+			t.Errorf("%q, %v", resp, err)
 		}
 	})
 }
