@@ -132,8 +132,8 @@ func (w *Window) Wait(ctx context.Context, seen uint64) (uint64, error) {
 	return w.notes.Load(), err
 }
 
-// sleepUntil is Domain.sleepUntil that ends as the window is revoked or rebound: also for one who was
-// woken just before, and looks while that is done.
+// sleepUntil is Domain.sleepUntil that ends as the window is revoked or rebound: also for one who
+// was woken just before, and looks while that is done.
 func (w *Window) sleepUntil(ctx context.Context, l *waitlist, holds func() bool) error {
 	binding := w.bindings.Load()
 	ended := func() bool { return w.revoked || w.bindings.Load() != binding }

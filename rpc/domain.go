@@ -46,7 +46,7 @@ func (c *Config) setDefaults() error {
 type Counters struct {
 	Calls      uint64 `json:"calls"`      // made by this node
 	Served     uint64 `json:"served"`     // requests whose handler ran
-	Refused    uint64 `json:"refused"`    // requests whose handler did not run: too late, too many, given up, or nobody serves them
+	Refused    uint64 `json:"refused"`    // requests whose handler did not run: late, too many, given up, not served
 	Malformed  uint64 `json:"malformed"`  // records that make no sense
 	Version    uint64 `json:"version"`    // records of another version
 	Unexpected uint64 `json:"unexpected"` // responses to no call, or to one that was given up
