@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 )
 
 // Decode decodes one JSON object and refuses unknown fields: a misspelt name must not become a
@@ -52,10 +53,10 @@ func repeated(d *json.Decoder) (name string, twice bool) {
 		if start == '{' {
 			key, _ := d.Token()
 			name, _ = key.(string)
-			if name = strings.ToLower(name); seen[name] {
+			if seen[folded(name)] {
 				return name, true
 			}
-			seen[name] = true
+			seen[folded(name)] = true
 		}
 		if name, twice := repeated(d); twice {
 			return name, true
@@ -63,6 +64,20 @@ func repeated(d *json.Decoder) (name string, twice bool) {
 	}
 	_, _ = d.Token() // its end
 	return "", false
+}
+
+// folded is the same text for all spellings of a field's name: package json also takes those of
+// other scripts' letters, such as the long s and the sign for kelvin.
+func folded(name string) string {
+	return strings.Map(func(r rune) rune {
+		for {
+			next := unicode.SimpleFold(r)
+			if next <= r {
+				return next
+			}
+			r = next
+		}
+	}, name)
 }
 
 func fieldName(path string) string {

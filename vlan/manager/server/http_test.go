@@ -57,6 +57,7 @@ func TestMistakes(t *testing.T) {
 		{"a pair twice, in one order", "PUT", "/v1/table", put(strings.Replace(goodPlan, "}]}", `}],"pairs":{"0-1":1,"0-1":2}}`, 1)), 400, "bad_request", `plan: "0-1" is given twice`},
 		{"a node's VID twice", "PUT", "/v1/table", put(strings.Replace(goodPlan, `"vid":1`, `"vid":2,"vid":1`, 1)), 400, "bad_request", `plan: "vid" is given twice`},
 		{"the VIDs twice, in two spellings", "PUT", "/v1/table", put(strings.Replace(goodPlan, `{`, `{"VIDs":[1],`, 1)), 400, "bad_request", `plan: "vids" is given twice`},
+		{"the VIDs twice, once with a long s", "PUT", "/v1/table", put(strings.Replace(goodPlan, `{`, `{"vid\u017f":[1],`, 1)), 400, "bad_request", `plan: "vids" is given twice`},
 		{"a pair with two VIDs", "PUT", "/v1/table", put(strings.Replace(goodPlan, "}]}", `}],"pairs":{"0-1":1,"1-0":2}}`, 1)), 422, "one_sided", "0-1: given twice, with VID 1 and VID 2"},
 		{"a pair that is none", "PUT", "/v1/table", put(strings.Replace(goodPlan, "}]}", `}],"pairs":{"0+1":1}}`, 1)), 400, "bad_request", `pair "0+1": want the numbers of two nodes`},
 		{"unknown field of a plan", "PUT", "/v1/table", put(`{"vids":[1],"hosts":[]}`), 400, "bad_request", `unknown field "hosts"`},
