@@ -93,7 +93,7 @@ func Plan(
 	}
 	best, stopped, tried := p.solve(opt)
 	r := p.report(best, stopped, tried)
-	if stopped == GainTooSmall {
+	if stopped == GainTooSmall && len(r.Changes) == 0 {
 		return p.current, r, nil
 	}
 	return p.plan(r.Changes), r, nil
@@ -108,13 +108,14 @@ func (p *problem) solve(opt Options) (choice []int32, stopped Stop, tried int) {
 		return opt.MinGain > 0 && gain < was*(opt.MinGain+opt.GainPerChange*float64(changes))
 	}
 	if small(was-p.bound, 0) {
-		return p.leave(before, opt)
+		choice, tried = p.leave(before, opt)
+		return choice, GainTooSmall, tried
 	}
 	s, stopped := p.search(opt.effort())
 	changes := len(p.changes(s.choice))
 	if small(was-s.score().worst, changes) {
-		choice, stopped, tried = p.leave(before, opt)
-		return choice, stopped, tried + s.tried
+		choice, tried = p.leave(before, opt)
+		return choice, GainTooSmall, tried + s.tried
 	}
 	if opt.Batch > 0 && changes > opt.Batch {
 		return p.batch(s.choice, opt), EffortUsed, s.tried
@@ -123,14 +124,14 @@ func (p *problem) solve(opt Options) (choice []int32, stopped Stop, tried int) {
 }
 
 // leave returns the choices of the current plan, and the best for pairs that it does not connect.
-func (p *problem) leave(current *assignment, opt Options) (choice []int32, stopped Stop, tried int) {
+func (p *problem) leave(current *assignment, opt Options) (choice []int32, tried int) {
 	if current.changed == 0 {
-		return current.choice, GainTooSmall, 0
+		return current.choice, 0
 	}
 	few := *p
 	few.most = current.changed // the pairs that must change
-	s, stopped := few.search(opt.effort())
-	return s.choice, stopped, s.tried
+	s, _ := few.search(opt.effort())
+	return s.choice, s.tried
 }
 
 // search returns the best choices found with an effort, and why it went no further.
