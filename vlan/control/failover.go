@@ -138,15 +138,23 @@ func (f *Failover) SetPeer(
 
 // Adopt takes over that the pair with a peer uses another VID than it prefers, because its own was
 // down when an earlier Failover of this node ended: the preferred path counts as down until it has
-// held. It ignores peers and VIDs that are not watched.
-func (f *Failover) Adopt(now monotime.Time, mac transport.MAC, vid transport.VID) {
-	f.begin(now, nil)
+// held. Call it right after SetPeer, whose steps its own replace: of a pair that is adopted nothing
+// else was chosen. It ignores peers and VIDs that are not watched.
+func (f *Failover) Adopt(
+	now monotime.Time, mac transport.MAC, vid transport.VID, out []FailoverStep,
+) []FailoverStep {
+	f.begin(now, out)
 	p := f.peers[mac]
 	if p == nil || p.path(vid) == nil || vid == p.prefer {
-		return
+		return out
 	}
+	prefer := p.path(p.prefer)
 	p.current = p.path(vid)
-	f.giveUp(p.path(p.prefer))
+	f.giveUp(prefer)
+	if prefer.linkDown || p.current.linkDown {
+		f.changed(p, MoveLink)
+	}
+	return f.steps
 }
 
 // Revision grows when the state of a path changes, other than to suspect and back.

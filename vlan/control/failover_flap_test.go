@@ -51,7 +51,7 @@ func TestFailoverAdoptsAMovedPair(t *testing.T) {
 			e = newEnd(t, high, low)
 		}
 		e.answer[10] = false
-		e.f.Adopt(e.now, e.peer, 30)
+		e.f.Adopt(e.now, e.peer, 30, nil)
 		vid := func() (v int) { now, _ := e.f.VID(e.peer); return int(now) }
 		if vid() != 30 || e.state(10) != control.PathDown {
 			t.Fatalf("VID %d, and VID 10 is %v", vid(), e.state(10))
@@ -71,9 +71,9 @@ func TestFailoverAdoptsAMovedPair(t *testing.T) {
 		}
 	}
 	e := newEnd(t, low, high)
-	e.f.Adopt(e.now, high, 10)
-	e.f.Adopt(e.now, high, 99)
-	e.f.Adopt(e.now, low, 20)
+	e.f.Adopt(e.now, high, 10, nil)
+	e.f.Adopt(e.now, high, 99, nil)
+	e.f.Adopt(e.now, low, 20, nil)
 	if v, _ := e.f.VID(high); v != 10 || e.state(10) != control.PathUp {
 		t.Errorf("VID %d, which is %v", v, e.state(10))
 	}

@@ -59,3 +59,44 @@ func TestFailoverOfAPeerThatComesWhileALinkIsDown(t *testing.T) {
 		})
 	}
 }
+
+// A pair that is adopted stays on the VID that it uses while the link of the one that it prefers is
+// down: nobody is told of another choice. If its own link is down, too, it is moved off that.
+func TestFailoverAdoptsAPairWhileALinkIsDown(t *testing.T) {
+	const own = 0
+	for name, down := range map[string][]transport.VID{
+		"the preferred one's": {10}, "its own": {own}, "both": {10, own},
+	} {
+		for _, inForce := range []transport.VID{20, 30} {
+			t.Run(name, func(t *testing.T) {
+				f, err := control.NewFailover(low, probed)
+				if err != nil {
+					t.Fatal(err)
+				}
+				now := monotime.At(time.Hour)
+				want := inForce
+				for _, vid := range down {
+					if vid == own {
+						vid, want = inForce, 50-inForce // of 20 and 30 the other one
+					}
+					f.SetLink(now, false, nil, vid)
+				}
+				if _, err := f.SetPeer(now, high, 10, nil); err != nil {
+					t.Fatal(err)
+				}
+				steps := f.Adopt(now, high, inForce, nil)
+				if vid, _ := f.VID(high); vid != want {
+					t.Errorf("of %d the pair is on %d, want %d", inForce, vid, want)
+				}
+				for _, s := range steps {
+					if s.Body == nil && (s.From != inForce || s.VID != want || want == inForce) {
+						t.Errorf("of %d a move %+v, want one to %d", inForce, s, want)
+					}
+				}
+				if paths := f.Paths(); paths[0].State != control.PathDown {
+					t.Errorf("VID 10 is %v", paths[0].State)
+				}
+			})
+		}
+	}
+}

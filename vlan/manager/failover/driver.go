@@ -268,13 +268,11 @@ func (d *Driver) adopt(now monotime.Time, mac transport.MAC, preferred, inForce 
 	if inForce == preferred || !slices.Contains(d.cfg.Failover.VIDs, inForce) {
 		return
 	}
-	steps, err := d.core.SetPeer(now, mac, preferred, nil)
-	if err != nil {
+	if _, err := d.core.SetPeer(now, mac, preferred, nil); err != nil {
 		return // compare finds out, too
 	}
-	d.core.Adopt(now, mac, inForce)
 	d.peers[mac].preferred, d.peers[mac].overridden = preferred, inForce
-	d.do(steps)
+	d.do(d.core.Adopt(now, mac, inForce, nil))
 }
 
 // compare takes in the preferred route to a peer and the one in force, where others have changed
