@@ -1,6 +1,7 @@
 package testbed
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -86,9 +87,9 @@ func bedNames() (names []string, err error) {
 	return names, err
 }
 
-func bedDown(name string) error { return ask(name, &bedRequest{}) }
+func bedDown(ctx context.Context, name string) error { return ask(ctx, name, &bedRequest{}) }
 
-func bedExec(name string, node int, args []string) error {
+func bedExec(ctx context.Context, name string, node int, args []string) error {
 	if err := findProgram(args[0]); err != nil {
 		return err
 	}
@@ -100,16 +101,14 @@ func bedExec(name string, node int, args []string) error {
 	if err != nil {
 		return err
 	}
-	return ask(name, &bedRequest{
+	return ask(ctx, name, &bedRequest{
 		Node: node, Args: append([]string{path}, args[1:]...), Env: os.Environ(), Dir: dir,
 	})
 }
 
 // ask sends a request and then the signals of this process to the holder, and waits for its answer.
-func ask(name string, r *bedRequest) error {
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP) // before the program can have started
-	defer signal.Stop(signals)
+// The first signal is that which ends ctx: it may have come before the program has started.
+func ask(ctx context.Context, name string, r *bedRequest) error {
 	c, err := dialBed(name)
 	if err != nil {
 		return err
@@ -118,11 +117,9 @@ func ask(name string, r *bedRequest) error {
 	if err := send(c, r); err != nil {
 		return err
 	}
-	go func() { // until the process ends
-		for to := json.NewEncoder(c); ; {
-			_ = to.Encode(<-signals) // the program may have ended
-		}
-	}()
+	signals := make(chan os.Signal, 4)
+	defer signal.Stop(signals)
+	defer context.AfterFunc(ctx, func() { passSignals(ctx, c, signals) })()
 	var reply bedReply
 	switch err := json.NewDecoder(c).Decode(&reply); {
 	case err != nil:
@@ -133,6 +130,23 @@ func ask(name string, r *bedRequest) error {
 		return &cli.StatusError{Node: r.Node, Status: reply.Status, How: fmt.Sprintf("exit status %d", reply.Status)}
 	}
 	return nil
+}
+
+// passSignals sends the signal that has ended a context, and those that follow it, until this
+// process ends.
+func passSignals(ctx context.Context, c *net.UnixConn, signals chan os.Signal) {
+	var first *cli.SignalError
+	if !errors.As(context.Cause(ctx), &first) {
+		return
+	}
+	signal.Notify(signals, unix.SIGINT, unix.SIGTERM)
+	if !signal.Ignored(unix.SIGHUP) { // else as under nohup
+		signal.Notify(signals, unix.SIGHUP)
+	}
+	to := json.NewEncoder(c)
+	for s := os.Signal(first.Signal); ; s = <-signals {
+		_ = to.Encode(s) // the program may have ended
+	}
 }
 
 // bedRequest is a request of the command to the holder, a JSON object: to run a program, or without

@@ -1,49 +1,58 @@
 package testbed
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"os"
-	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
 
 // signalPatience is longer than a signal takes from one end of a Unix socket to the other.
 const signalPatience = 20 * time.Second
 
-// A signal that comes while a request is on its way is the program's.
+// A signal that comes before a request is sent, or while it is on its way, is the program's, and so
+// are those that follow it.
 func TestAsk_SignalBeforeTheRequestIsRead(t *testing.T) {
-	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
-	path, err := bedSocket("bed")
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	raised := make(chan os.Signal, 1)
-	signal.Notify(raised, syscall.SIGTERM)
-	defer signal.Stop(raised)
-
-	came := make(chan error, 1)
-	go func() { came <- serveSignal(listener, raised) }()
-	more := strings.Repeat("x", 8<<20) // more than a socket takes, so that the request waits to be read
-	if err := ask("bed", &bedRequest{Args: []string{"true", more}}); err != nil {
-		t.Error(err)
-	}
-	if err := <-came; err != nil {
-		t.Errorf("the signal: %v", err)
+	for name, comesFirst := range map[string]bool{"before it is sent": true, "on its way": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+			path, err := bedSocket("bed")
+			if err != nil {
+				t.Fatal(err)
+			}
+			listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer listener.Close()
+			ctx, end := context.WithCancelCause(t.Context())
+			raise := func() { end(&cli.SignalError{Signal: syscall.SIGTERM}) }
+			if comesFirst {
+				raise()
+			}
+			came := make(chan error, 1)
+			go func() { came <- serveSignals(listener, raise) }()
+			more := strings.Repeat("x", 8<<20) // more than a socket takes, so that the request waits to be read
+			if err := ask(ctx, "bed", &bedRequest{Args: []string{"true", more}}); err != nil {
+				t.Error(err)
+			}
+			if err := <-came; err != nil {
+				t.Errorf("the signals: %v", err)
+			}
+		})
 	}
 }
 
-// serveSignal is a holder that has the process get a signal before it reads a request, and answers
-// when the signal has come behind it.
-func serveSignal(listener *net.UnixListener, raised <-chan os.Signal) error {
+// serveSignals is a holder that has a signal raised before it reads a request, and answers when that
+// has come behind it, and another one of the process.
+func serveSignals(listener *net.UnixListener, raise func()) error {
 	c, err := listener.AcceptUnix()
 	if err != nil {
 		return err
@@ -53,21 +62,27 @@ func serveSignal(listener *net.UnixListener, raised <-chan os.Signal) error {
 	for _, f := range files {
 		_ = f.Close()
 	}
-	if err == nil {
-		err = syscall.Kill(os.Getpid(), syscall.SIGTERM)
-	}
 	if err != nil {
 		return err
 	}
-	<-raised
+	raise()
 	if err := c.SetReadDeadline(time.Now().Add(signalPatience)); err != nil {
 		return err
 	}
 	var request bedRequest
-	var s syscall.Signal
+	var first, second syscall.Signal
 	from := json.NewDecoder(c)
 	if err = from.Decode(&request); err == nil {
-		err = from.Decode(&s)
+		err = from.Decode(&first)
+	}
+	if err == nil {
+		err = syscall.Kill(os.Getpid(), syscall.SIGINT) // which is caught since the first one came
+	}
+	if err == nil {
+		err = from.Decode(&second)
+	}
+	if err == nil && (first != syscall.SIGTERM || second != syscall.SIGINT) {
+		err = fmt.Errorf("%v and %v", first, second)
 	}
 	_ = json.NewEncoder(c).Encode(bedReply{}) // the answer ends the test, whatever came
 	return err

@@ -3,6 +3,7 @@
 package testbed
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -13,7 +14,7 @@ import (
 
 var errBedLinux = fmt.Errorf("test beds: %w (they are Linux's)", transport.ErrNotSupported)
 
-func bedUp(*cobra.Command, string, testbed.Config) error { return errBedLinux }
-func bedNames() ([]string, error)                        { return nil, errBedLinux }
-func bedDown(string) error                               { return errBedLinux }
-func bedExec(string, int, []string) error                { return errBedLinux }
+func bedUp(*cobra.Command, string, testbed.Config) error   { return errBedLinux }
+func bedNames() ([]string, error)                          { return nil, errBedLinux }
+func bedDown(context.Context, string) error                { return errBedLinux }
+func bedExec(context.Context, string, int, []string) error { return errBedLinux }

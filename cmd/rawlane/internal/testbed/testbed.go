@@ -73,7 +73,7 @@ func (t *testbedVerb) newDownCommand() *cobra.Command {
 		Short:   "Remove the bed, and end what runs in it",
 		Example: "  rawlane testbed down --name two",
 		Args:    cli.NoArguments,
-		RunE:    func(*cobra.Command, []string) error { return bedDown(t.name) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return bedDown(cmd.Context(), t.name) },
 	}
 }
 
@@ -88,7 +88,7 @@ program's own. The program is not pinned to a core: with --pin 1 behind it, a ra
   rawlane testbed exec --name two 1 rawlane bench latency --node 1 --interface eth0 --pin 1`,
 		DisableFlagsInUseLine: true,
 		Args:                  cli.Arguments(2, math.MaxInt, "want a node's number and a program"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			node, err := strconv.Atoi(args[0])
 			if err != nil {
 				return cli.Misuse("node %q: want a number", args[0])
@@ -97,7 +97,7 @@ program's own. The program is not pinned to a core: with --pin 1 behind it, a ra
 				return cli.Misuse("%s: stands before the node's number (rawlane testbed exec %s ... %d PROGRAM)",
 					flag, flag, node)
 			}
-			return bedExec(t.name, node, args[1:])
+			return bedExec(cmd.Context(), t.name, node, args[1:])
 		},
 	}
 	cmd.Flags().SetInterspersed(false)
