@@ -72,6 +72,7 @@ var errHangup = errors.New("nobody reads the output any more")
 // group is ended then, as when the context ends, and the folder removed, as nobody else does it.
 // The caller stays on its thread.
 func runUntilHangup(ctx context.Context, p *exec.Cmd, folder string) error {
+	out := os.Stdout
 	procgroup.Own(p)
 	procgroup.DieWithThread(p)
 	leave, err := enter(folder)
@@ -86,7 +87,7 @@ func runUntilHangup(ctx context.Context, p *exec.Cmd, folder string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() { // until nobody reads; the process ends with it
-		waitHangup(os.Stdout)
+		waitHangup(out)
 		cancel(errHangup)
 	}()
 	over := make(chan struct{})
@@ -95,10 +96,15 @@ func runUntilHangup(ctx context.Context, p *exec.Cmd, folder string) error {
 		select {
 		case <-ended:
 		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
 			endGroup(p)
 		}
 	}()
 	err = p.Wait()
+	if isHungUp(out) { // why the program has ended, it may be
+		cancel(errHangup)
+	}
 	close(ended)
 	<-over
 	leave(errors.Is(context.Cause(ctx), errHangup))

@@ -9,6 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// isHungUp reports whether nobody can read any more what is written to a pipe or a socket.
+func isHungUp(f *os.File) bool {
+	fds := []unix.PollFd{{Fd: int32(f.Fd())}}
+	n, err := unix.Poll(fds, 0)
+	return err == nil && n > 0 && fds[0].Revents&unix.POLLNVAL == 0
+}
+
 // waitHangup returns when nobody can read any more what is written to a pipe or a socket. For a
 // file, or if it cannot be told, it does not return.
 func waitHangup(f *os.File) {
