@@ -146,10 +146,7 @@ func (c *ClusterFlags) Open(
 		rec, err = c.recorder()
 	}
 	if err != nil {
-		for _, l := range slices.Concat(links...) {
-			err = errors.Join(err, l.Close())
-		}
-		return nil, nil, errors.Join(err, closeNet())
+		return nil, nil, errors.Join(err, closeLinks(links), closeNet())
 	}
 	closeRecorder := rec.close
 	closeAll = func() error {
@@ -169,12 +166,20 @@ func (c *ClusterFlags) Open(
 	for k, own := range links {
 		e, err := c.endpoint(mcd.Config{Node: mcd.NodeID(k), Nodes: table, Router: router}, rec, own)
 		if err != nil {
-			return nil, nil, errors.Join(err, closeAll())
+			return nil, nil, errors.Join(err, closeLinks(links[k:]), closeAll())
 		}
 		nodes = append(nodes, e)
 		rec = nil // it records node 0
 	}
 	return nodes, closeAll, nil
+}
+
+// closeLinks closes nodes' links.
+func closeLinks(links [][]transport.Link) (err error) {
+	for _, l := range slices.Concat(links...) {
+		err = errors.Join(err, l.Close())
+	}
+	return err
 }
 
 // endpoint opens an endpoint on links with the faults of the flags, recorded if rec is not nil.
