@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", scriptsAtOnce); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"rawlane": main})
+	testscript.Main(m, map[string]func(){"rawlane": main, "within": within})
 }
 
 // scriptsAtOnce is the number of scripts that run at one time, unless -parallel is given: most of
