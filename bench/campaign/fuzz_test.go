@@ -3,6 +3,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -59,5 +61,45 @@ func TestFuzzed(t *testing.T) {
 		if seconds, inputs := fuzzed(c.out); seconds != c.seconds || inputs != c.inputs {
 			t.Errorf("%d s, %d inputs; want %d and %d", seconds, inputs, c.seconds, c.inputs)
 		}
+	}
+}
+
+// A worker that was given up is a violation where its input fails by itself, and there alone.
+func TestFuzz_AWorkerThatIsGivenUp(t *testing.T) {
+	const out = "--- FAIL: FuzzIt (285.01s)\n" +
+		"    fuzzing process hung or terminated unexpectedly while minimizing: EOF\n" +
+		"    Failing input written to testdata/fuzz/FuzzIt/639d\n"
+	input, is := givenUp(out)
+	if input != "testdata/fuzz/FuzzIt/639d" || !is {
+		t.Errorf("%q, %t", input, is)
+	}
+	const fails = "--- FAIL: FuzzIt (0.00s)\n    x_test.go:1: wrong\n    \n    Failing input written to testdata/fuzz/FuzzIt/7\n"
+	if input, is := givenUp(fails); is {
+		t.Errorf("an input that fails is taken for one of a worker that was given up: %q", input)
+	}
+
+	root := t.TempDir()
+	folder := filepath.Join(root, "testdata/fuzz/FuzzIt")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"go.mod": "module x\n",
+		"x_test.go": "package x\n\nimport \"testing\"\n\nfunc FuzzIt(f *testing.F) {\n" +
+			"f.Fuzz(func(t *testing.T, b byte) {\nif b == 1 {\nt.Fatal()\n}\n})\n}\n",
+		"testdata/fuzz/FuzzIt/good": "go test fuzz v1\nbyte('\\x00')\n",
+		"testdata/fuzz/FuzzIt/bad":  "go test fuzz v1\nbyte('\\x01')\n",
+	} {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &workshop{root: root}
+	target := fuzzTarget{pkg: ".", name: "FuzzIt"}
+	if !w.passes(t.Context(), target, "testdata/fuzz/FuzzIt/good") || w.passes(t.Context(), target, "testdata/fuzz/FuzzIt/bad") {
+		t.Error("want the good one to pass, and the bad one to fail")
+	}
+	if left, err := os.ReadDir(folder); err != nil || len(left) != 1 || left[0].Name() != "bad" {
+		t.Errorf("%v, %v, want the bad one alone", left, err)
 	}
 }
