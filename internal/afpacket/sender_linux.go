@@ -149,11 +149,11 @@ func (s *sender) send(frames []transport.Frame) (int, error) {
 		n, err := s.sendBatch(frames[sent:])
 		sent += n
 		if err == transport.ErrBusy { //nolint:errorlint // the very value, on the data path
-			add(&s.busy, 1)
+			s.busy.Add(1)
 			return sent, err
 		}
 		if err != nil {
-			add(&s.refused, 1)
+			s.refused.Add(1)
 			return sent, err
 		}
 	}
@@ -176,8 +176,8 @@ func (s *sender) sendBatch(frames []transport.Frame) (taken int, err error) {
 	for i := range frames[:taken] {
 		size += frames[i].WireLen()
 	}
-	add(&s.bytes, size)
-	add(&s.frames, taken)
+	s.bytes.Add(uint64(size))
+	s.frames.Add(uint64(taken))
 	return taken, err
 }
 

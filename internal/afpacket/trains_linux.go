@@ -180,7 +180,7 @@ func (s *sender) sendTrain(frames []transport.Frame) (int, error) {
 	clear(t.vec[1 : 1+len(frames)]) // keeps no payload of the caller's alive
 	switch e {
 	case 0:
-		add(&t.count, 1)
+		t.count.Add(1)
 		return len(frames), nil
 	case unix.ENOBUFS, unix.EAGAIN, unix.EINTR:
 		return s.refuse(len(frames), e)
@@ -283,12 +283,12 @@ func ReceivedTrain(a *Attachment, r Received, virtio []byte, t *Train) (ok, mayB
 		size = int(binary.NativeEndian.Uint16(virtio[4:]))
 	}
 	if len(r.Bytes) < r.Len {
-		add(&a.rx.noRoom, max(1, r.Len/max(size, trainHeader)))
+		a.rx.noRoom.Add(uint64(max(1, r.Len/max(size, trainHeader))))
 		return false, true
 	}
 	kind, payload, ok := parseTrain(r.Bytes, a.cfg.EtherType)
 	if !ok {
-		add(&a.rx.malformed, 1)
+		a.rx.malformed.Add(1)
 		return false, true
 	}
 	r.Bytes = r.Bytes[:transport.HeaderLen]
@@ -305,7 +305,7 @@ func ReceivedTrain(a *Attachment, r Received, virtio []byte, t *Train) (ok, mayB
 	case trainFrames:
 		t.rest = payload
 		if t.size < len(payload) {
-			add(&a.rx.trains, 1)
+			a.rx.trains.Add(1)
 		}
 	case trainOffer, trainAnswer:
 		for len(payload) > 0 {

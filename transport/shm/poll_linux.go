@@ -58,8 +58,8 @@ func (l *Link) pollMemory(frames []transport.Frame) (n int) {
 		for i := range frames[:n] {
 			size += frames[i].WireLen()
 		}
-		add(&l.rx.frames, n)
-		add(&l.rx.bytes, size)
+		l.rx.frames.Add(uint64(n))
+		l.rx.bytes.Add(uint64(size))
 	}
 	return n
 }

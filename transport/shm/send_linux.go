@@ -1,8 +1,6 @@
 package shm
 
 import (
-	"sync/atomic"
-
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/shm/internal/records"
 )
@@ -55,19 +53,16 @@ func (l *Link) countSent(frames []transport.Frame, err error) {
 	for i := range frames {
 		size += frames[i].WireLen()
 	}
-	add(&l.tx.frames, len(frames))
-	add(&l.tx.bytes, size)
+	l.tx.frames.Add(uint64(len(frames)))
+	l.tx.bytes.Add(uint64(size))
 	switch err {
 	case nil:
 	case transport.ErrBusy: //nolint:errorlint // the very value, on the data path
-		add(&l.tx.busy, 1)
+		l.tx.busy.Add(1)
 	default:
-		add(&l.tx.refused, 1)
+		l.tx.refused.Add(1)
 	}
 }
-
-// add is an addition for counters with one writer at a time.
-func add(c *atomic.Uint64, n int) { c.Store(c.Load() + uint64(n)) }
 
 // sendMemory sends frames on a link that stands alone.
 func (l *Link) sendMemory(frames []transport.Frame) (int, error) {

@@ -144,8 +144,8 @@ func (l *Link) pollWire(frames []transport.Frame) (n int, err error) {
 		size += frames[n].WireLen()
 		n++
 	}
-	add(&l.rx.frames, n)
-	add(&l.rx.bytes, size)
+	l.rx.frames.Add(uint64(n))
+	l.rx.bytes.Add(uint64(size))
 	return n, err
 }
 

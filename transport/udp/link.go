@@ -33,7 +33,7 @@ type Link struct {
 	txMu sync.Mutex // guards out, and the Tx counters' writing
 	out  outgoing
 	tx   struct{ frames, bytes, refused, busy atomic.Uint64 }
-	rx   struct{ frames, bytes, malformed atomic.Uint64 } // written by the polling goroutine
+	rx   struct{ frames, bytes, malformed atomic.Uint64 }
 
 	authenticated atomic.Bool        // who polls authenticates frames
 	heard         recent             // the sender of the last frame; of the polling goroutine
@@ -326,6 +326,3 @@ func (l *Link) wrap(act string, err error) error {
 	}
 	return fmt.Errorf("%s: %s: %w", l.Name(), act, err)
 }
-
-// add is an addition for counters with one writer at a time: a store costs 1 ns, an atomic add 5.
-func add(c *atomic.Uint64, n int) { c.Store(c.Load() + uint64(n)) }

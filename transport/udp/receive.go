@@ -39,9 +39,9 @@ func (l *Link) Poll(frames []transport.Frame) (int, error) {
 			n++
 		}
 	}
-	if n > 0 { // a store costs as much as the rest of a poll that finds nothing
-		add(&l.rx.frames, n)
-		add(&l.rx.bytes, bytes)
+	if n > 0 { // an addition costs as much as the rest of a poll that finds nothing
+		l.rx.frames.Add(uint64(n))
+		l.rx.bytes.Add(uint64(bytes))
 	}
 	return n, l.wrap("poll", err)
 }
@@ -51,7 +51,7 @@ func (l *Link) Poll(frames []transport.Frame) (int, error) {
 func (l *Link) accept(b []byte, from netip.AddrPort, f *transport.Frame) bool {
 	var err error
 	if *f, err = transport.ParseFrame(b); err != nil {
-		add(&l.rx.malformed, 1)
+		l.rx.malformed.Add(1)
 		return false
 	}
 	switch {
@@ -83,7 +83,7 @@ func (l *Link) comesFrom(f *transport.Frame, from netip.AddrPort) bool {
 	}
 	if s.at != from || s.tentative {
 		if !l.authenticated.Load() {
-			add(&l.rx.malformed, 1)
+			l.rx.malformed.Add(1)
 			return false
 		}
 		if len(f.Payload) > 0 && len(l.moved) < maxMoved {

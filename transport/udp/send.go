@@ -45,11 +45,11 @@ func (l *Link) Send(frames []transport.Frame) (int, error) {
 		n, err := l.sendBatch(frames[sent:min(len(frames), sent+batch)])
 		sent += n
 		if err == transport.ErrBusy { //nolint:errorlint // the very value, on the data path
-			add(&l.tx.busy, 1)
+			l.tx.busy.Add(1)
 			return sent, err
 		}
 		if err != nil {
-			add(&l.tx.refused, 1)
+			l.tx.refused.Add(1)
 			return sent, l.wrap("send", err)
 		}
 	}
@@ -81,8 +81,8 @@ func (l *Link) sendBatch(frames []transport.Frame) (taken int, err error) {
 	for i := range frames[:taken] {
 		size += frames[i].WireLen()
 	}
-	add(&l.tx.frames, taken)
-	add(&l.tx.bytes, size)
+	l.tx.frames.Add(uint64(taken))
+	l.tx.bytes.Add(uint64(size))
 	return taken, err
 }
 
