@@ -180,7 +180,7 @@ func (c *memberSet) handle(now monotime.Time, from mcd.NodeID, m *engine.Message
 		s.rejoin(now, c.group.base, m.Lowest)
 		return
 	}
-	if m.Kind == engine.NoSuchGroup && m.Answers != engine.StatusRequest && !c.settled(now, from, rank) {
+	if m.Kind == engine.NoSuchGroup && m.Answers != engine.StatusRequest && !c.settled(now, from, rank, m.NIC) {
 		return
 	}
 	if c.offloaded != nil && c.offloaded.handle(now, rank, m) {

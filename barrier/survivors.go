@@ -12,10 +12,13 @@ import (
 // it is down itself. It then makes a group (Without) that they never make, and would wait there for
 // ever.
 
-// settled reports whether a member that does not have this group may still make it. Members of a
-// group that survives another one do if they have decided alike there: who has not said so yet is
-// asked, and who has decided otherwise is gone, here. The caller holds Service.mu.
-func (c *memberSet) settled(now monotime.Time, from mcd.NodeID, rank int) bool {
+// settled reports whether it is known if a member that does not have this group may still make it.
+// Members of a group that survives another one do if they have decided alike there: who has not
+// said so yet is asked, and who has decided otherwise is gone, here. The caller holds Service.mu.
+func (c *memberSet) settled(now monotime.Time, from mcd.NodeID, rank, nic int) bool {
+	if c.leftGroup(now, from, rank, nic) {
+		return true
+	}
 	predecessor := c.group.predecessor
 	if predecessor == nil {
 		return true
@@ -36,4 +39,23 @@ func (c *memberSet) settled(now monotime.Time, from mcd.NodeID, rank int) bool {
 		predecessor.send(&s.out[i])
 	}
 	return known
+}
+
+// leftGroup reports whether a member of a mask that does not have it has left the group, or is gone
+// from it, and so never makes it: then it is gone here, too. A goodbye is not for all members, so
+// it is asked for one. The caller holds Service.mu.
+func (c *memberSet) leftGroup(now monotime.Time, from mcd.NodeID, rank, nic int) bool {
+	all := c.group.sets[0]
+	if all == c {
+		return false
+	}
+	other, _ := slices.BinarySearch(all.nodes, from) // who is in a mask is a member
+	why, left := all.engine.Departed(other)
+	if left {
+		c.engine.Accuse(now, rank, why)
+		return true
+	}
+	question := all.engine.Question(other, nic)
+	all.send(&question)
+	return false
 }

@@ -42,6 +42,24 @@ func (e *Engine) Farewell(now monotime.Time, from int, msg *Message, out []Send)
 // here names neither: they do not go on together, in a group of the survivors.
 func (e *Engine) Outside(rank int) (who int, why Reason, is bool) { return e.agree.Outside(rank) }
 
+// Departed returns why a member takes part in the group no more; ok is false as long as it may.
+func (e *Engine) Departed(rank int) (why Reason, ok bool) {
+	if e.gone != nil {
+		if i, is := slices.BinarySearch(e.gone.Ranks, rank); is {
+			return e.gone.ReasonOf(i), true
+		}
+	}
+	return Left, e.peers[rank].left
+}
+
+// Question returns a report that asks a member whether it takes part in the group: one that has
+// left it says goodbye.
+func (e *Engine) Question(rank, nic int) Send {
+	question := e.agree.Answer(rank, nic)
+	question.Report.Query = true
+	return e.wrap([]agreement.Send{question}, nil)[0]
+}
+
 // Inquire appends the question what a member has decided, unless that is known.
 func (e *Engine) Inquire(rank int, out []Send) (query []Send, known bool) {
 	if e.gone == nil || e.agree.KnowsDecision(rank) {
