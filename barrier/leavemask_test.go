@@ -43,6 +43,29 @@ func TestMask_AMemberHasLeftTheGroup(t *testing.T) {
 	}
 }
 
+// A mask of a group does not go on as that of a later group of the same members, because one of them has
+// left the first.
+func TestMask_IsNotThatOfALaterGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 3, 1, fault.Config{}, 0)
+		first, second := c.groups(t, barrier.GroupConfig{}), c.groups(t, barrier.GroupConfig{})
+		stages(t, first, 2, func(int, int) {})
+		_ = first[1].Close()
+		mask := barrier.Options{Members: barrier.MaskOf(0, 1)}
+		ticket := arrive(t, second[1], mask)
+		if down := downOf(t, first[0].BarrierWith(limit(t), mask)); !slices.Equal(down.Nodes, []mcd.NodeID{1}) {
+			t.Errorf("the first group: %v, want node 1 down", down)
+		}
+		if done, err := ticket.Done(); done || err != nil {
+			t.Errorf("the second group is left before node 0 has entered: %v, %v", done, err)
+		}
+		stages(t, second, 2, func(int, int) {})
+		if err := second[0].BarrierWith(limit(t), mask); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // While a member has not used a mask yet, and has not left, others wait for it.
 func TestMask_IsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

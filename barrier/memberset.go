@@ -176,7 +176,7 @@ func (c *memberSet) handle(now monotime.Time, from mcd.NodeID, m *engine.Message
 		return
 	}
 	s := c.service
-	if m.Kind == engine.NoSuchGroup && m.Lowest > c.identity.Epoch && c.engine.Fresh() {
+	if m.Kind == engine.NoSuchGroup && m.Lowest > c.identity.Epoch && c.engine.Fresh() && c.group.isFresh() {
 		s.rejoin(now, c.group.base, m.Lowest)
 		return
 	}

@@ -112,15 +112,22 @@ func (s *Service) lowestEpoch(base uint64) (lowest uint32) {
 	return lowest
 }
 
+// isFresh reports whether the group may yet move to another epoch: all of its members have
+// completed no barrier in this one. The caller holds Service.mu.
+func (g *Group) isFresh() bool { return g.sets[0].engine.Fresh() }
+
 // rejoin moves the groups with a hash to later epochs, the lowest to the one that another member
-// has told, which is later. It moves none if that is the epoch of one of them that has completed a
-// barrier. The caller holds mu.
+// has told, which is later. Those stay whose members have all met in theirs. It moves none if that
+// is the epoch of one of them that has completed a barrier. The caller holds mu.
 func (s *Service) rejoin(now monotime.Time, base uint64, lowest uint32) {
 	behind := lowest - s.lowestEpoch(base)
 	var moved []*memberSet
 	for _, g := range s.groups {
+		if g.base != base || !g.isFresh() {
+			continue
+		}
 		for _, c := range g.sets {
-			if g.base != base || !c.engine.Fresh() {
+			if !c.engine.Fresh() {
 				continue
 			}
 			moved = append(moved, c)
@@ -132,7 +139,7 @@ func (s *Service) rejoin(now monotime.Time, base uint64, lowest uint32) {
 	}
 	s.made[base] += behind
 	for _, g := range s.groups {
-		if g.base == base {
+		if g.base == base && g.isFresh() {
 			g.epoch += behind
 		}
 	}
