@@ -16,6 +16,9 @@ import (
 const (
 	// DefaultPeerTimeout of groups.
 	DefaultPeerTimeout = engine.DefaultPeerTimeout
+	// minPeerTimeout is far below what a timer can tell: the questions that are asked within a
+	// timeout are to have times between them.
+	minPeerTimeout = time.Microsecond
 	// Numbers is how many barriers of one group can be in progress at one time.
 	Numbers = engine.Numbers
 )
@@ -33,9 +36,9 @@ type GroupConfig struct {
 	// finds best where the members run, by the places in the endpoint's node table
 	// (schedule.Shape); if that of a member is not known, the one that schedule.Auto chooses.
 	Algorithm schedule.Algorithm
-	// PeerTimeout is how long a member may be silent before it counts as down. Zero is
-	// DefaultPeerTimeout. Members answer in the background: it does not limit how late they may
-	// enter.
+	// PeerTimeout is how long a member may be silent before it counts as down: a microsecond at
+	// least. Zero is DefaultPeerTimeout. Members answer in the background: it does not limit how
+	// late they may enter.
 	PeerTimeout time.Duration
 	// Quorum is the least number of members that may go on without the others: with fewer, Without
 	// returns ErrNoQuorum. Zero is no limit: if a network falls into two parts, the members in each
@@ -82,9 +85,9 @@ func (s *Service) Group(cfg GroupConfig) (*Group, error) { return s.newGroup(cfg
 // newGroup makes a group, of survivors of a former one if that is not nil.
 func (s *Service) newGroup(cfg GroupConfig, origin uint64, predecessor *memberSet) (*Group, error) {
 	cfg.PeerTimeout = cmp.Or(cfg.PeerTimeout, DefaultPeerTimeout)
-	if cfg.PeerTimeout < 0 || cfg.Late < 0 || cfg.Quorum < 0 {
-		return nil, fmt.Errorf("barrier: PeerTimeout %v, Late %v, Quorum %d (want 0 or more)",
-			cfg.PeerTimeout, cfg.Late, cfg.Quorum)
+	if cfg.PeerTimeout < minPeerTimeout || cfg.Late < 0 || cfg.Quorum < 0 {
+		return nil, fmt.Errorf("barrier: PeerTimeout %v, Late %v, Quorum %d "+
+			"(want 0 or more, and PeerTimeout %v at least)", cfg.PeerTimeout, cfg.Late, cfg.Quorum, minPeerTimeout)
 	}
 	known, table := MaskOf(s.ep.Node()), s.ep.Nodes()
 	for _, n := range table {

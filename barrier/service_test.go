@@ -137,6 +137,8 @@ func TestGroup_Refuses(t *testing.T) {
 		{"a network that is not there", barrier.GroupConfig{Algorithm: schedule.Redundant(schedule.Tree(2), 2)}, nil,
 			"wants network 1: the endpoint has 1"},
 		{"a negative timeout", barrier.GroupConfig{PeerTimeout: -1}, nil, "PeerTimeout -1ns"},
+		{"a timeout within which nobody can be asked", barrier.GroupConfig{PeerTimeout: 999}, nil,
+			"PeerTimeout 999ns, Late 0s, Quorum 0 (want 0 or more, and PeerTimeout 1µs at least)"},
 		{"a negative time until it is late", barrier.GroupConfig{Late: -1}, nil, "Late -1ns"},
 		{"a negative quorum", barrier.GroupConfig{Quorum: -1}, nil, "Quorum -1"},
 	} {
