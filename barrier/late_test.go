@@ -3,6 +3,7 @@ package barrier_test
 import (
 	"log/slog"
 	"reflect"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,6 +75,57 @@ func TestLate_NotOfABarrierThatWasNotEntered(t *testing.T) {
 		synctest.Wait() // for the logger
 		if len(*entries) != 0 {
 			t.Errorf("logged %v", *entries)
+		}
+	})
+}
+
+// The answers have time to come, also where a barrier of another group has the service look meanwhile.
+func TestLate_WaitsForTheAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const first = 3 * time.Millisecond // when the service looks at a barrier that waits
+		eps, s, entries := logged(t, 2)
+		other := service(t, eps[1], barrier.Config{})
+		defer other.Close()
+		var groups [2]*barrier.Group
+		for id := range groups {
+			cfg := barrier.GroupConfig{ID: uint32(id), PeerTimeout: time.Minute}
+			group(t, other, cfg)
+			if id == 0 {
+				cfg.Late = first
+			}
+			groups[id] = group(t, s, cfg)
+		}
+		var held atomic.Bool // what node 1 gets
+		stop, err := eps[1].OpenPort(1, mcd.PortOptions{Receive: func([]mcd.Message, bool) {
+			for held.Load() {
+				time.Sleep(100 * time.Microsecond)
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		arrive(t, groups[0], barrier.Options{})
+		time.Sleep(time.Millisecond)
+		arrive(t, groups[1], barrier.Options{})
+		time.Sleep(first - 2*time.Millisecond)
+		held.Store(true) // until both barriers were looked at
+		p, err := eps[0].OpenPort(1, mcd.PortOptions{})
+		if err == nil {
+			err = p.Send(limit(t), stop.Addr(), nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(first)
+		held.Store(false)
+		time.Sleep(time.Second)
+		synctest.Wait() // for the logger
+		want := []map[string]any{{
+			"number": uint64(0), "generation": uint64(1), "waited": 3 * first,
+			"not_entered": []mcd.NodeID{1}, "no_answer": []mcd.NodeID(nil),
+		}}
+		if !reflect.DeepEqual(*entries, want) {
+			t.Errorf("logged %v, want %v", *entries, want)
 		}
 	})
 }

@@ -81,7 +81,7 @@ type report uint8
 
 const (
 	inTime          report = iota
-	statusRequested        // the answers are looked at when the timer fires next
+	statusRequested        // the answers are looked at once they had time to come
 	reported
 )
 
@@ -98,11 +98,11 @@ func (c *memberSet) reportLate(now monotime.Time) {
 			continue
 		}
 		switch waited := now.Sub(e.entered); {
-		case e.report == statusRequested:
+		case e.report == statusRequested && now.Sub(e.asked) >= statusInterval:
 			e.report = reported
 			c.noteLate(number, waited)
 		case e.report == inTime && waited >= late:
-			e.report = statusRequested
+			e.report, e.asked = statusRequested, now
 			c.service.out = c.engine.RequestStatus(number, c.service.out[:0])
 			c.flush()
 		}

@@ -27,6 +27,7 @@ type entry struct {
 	// What follows is guarded by Service.mu.
 	entered monotime.Time
 	report  report
+	asked   monotime.Time     // for the report, who has entered
 	others  []*mcd.Completion // of goroutines that wait while another one has taken done
 }
 
