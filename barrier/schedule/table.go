@@ -111,12 +111,13 @@ func (t *Table) Rows() []Row {
 }
 
 // Choose returns the algorithm for a group of so many ranks: that of the row of their shape, of the
-// row of ranks that run anywhere or, if there is none, the one that the model chooses.
+// row of ranks that run anywhere or, if there is none, the one that the model chooses. Of a row
+// that says auto it is what Auto is for that size.
 func (t *Table) Choose(s Shape, size int) Algorithm {
 	if t != nil && len(t.rows) > 0 {
 		for _, where := range []string{s.String(), ""} {
 			if r, has := t.rows[group{size, where}]; has {
-				return r.Algorithm
+				return r.Algorithm.For(size)
 			}
 		}
 	}

@@ -27,6 +27,7 @@ func TestTable_Choose(t *testing.T) {
 4        tree:3     -
 5        shuffle    7     1 host: 5 ranks on 2 cores
 6        hier:2     -     unknown hosts
+9        auto:1     -
 `)
 	on := func(size, cores int) schedule.Shape { return schedule.OneHost(size, cores, schedule.MemoryCosts) }
 	for _, c := range []struct {
@@ -40,6 +41,7 @@ func TestTable_Choose(t *testing.T) {
 		{"hosts that are not known", schedule.Shape{}, 4, "tree:3"},
 		{"another number of cores, and no row of the size", on(5, 1), 5, on(5, 1).Choose(5).String()},
 		{"a row of hosts that are not known", schedule.Shape{}, 6, "hier:2:star:tree:2"},
+		{"auto, for its size", on(9, 2), 9, schedule.AutoShared(1).For(9).String()},
 		{"no row", on(7, 2), 7, on(7, 2).Choose(7).String()},
 	} {
 		if got := table.Choose(c.shape, c.size).String(); got != c.want {
