@@ -178,6 +178,14 @@ func TestBounds_Proof(t *testing.T) {
 	if _, err := s.Group(barrier.GroupConfig{Members: first(129), Algorithm: none}); err != nil {
 		t.Errorf("129 members: %v", err)
 	}
+	star := schedule.Star()
+	own := schedule.New("own", star.Steps)
+	for _, n := range []int{128, 129} { // two of one's own, and a release, need more labels than there are
+		a := schedule.Hierarchical(own, own, 2)
+		if _, err := s.Group(barrier.GroupConfig{Members: first(n), Algorithm: a}); !errors.Is(err, schedule.ErrWrong) {
+			t.Errorf("%d members, too many levels: %v, want ErrWrong", n, err)
+		}
+	}
 }
 
 // first is the mask of the first n nodes.

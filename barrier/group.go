@@ -79,7 +79,8 @@ type Group struct {
 // of the same ID and members in the same order; a process that began anew may begin anew with that.
 //
 // Errors: ErrNotMember if this node is not a member; mcd.ErrUnknownNode for a member that the table
-// does not have; schedule.ErrWrong for an algorithm of one's own that is not right; ErrClosed.
+// does not have; schedule.ErrWrong for an algorithm of one's own that is not right, or has too many
+// levels; ErrClosed.
 func (s *Service) Group(cfg GroupConfig) (*Group, error) { return s.newGroup(cfg, 0, nil) }
 
 // newGroup makes a group, of survivors of a former one if that is not nil.

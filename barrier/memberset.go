@@ -2,6 +2,7 @@ package barrier
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -55,7 +56,7 @@ func (g *Group) newMemberSet(mask Mask) (*memberSet, error) {
 		c.identity.Hash = hash(binary.BigEndian.AppendUint64(nil, g.base), nodes)
 	}
 	c.multiAddr = fold(c.identity.Hash)
-	if c.multicast = c.algorithm.Multicasts(len(nodes)); c.multicast {
+	if c.multicast {
 		if err := s.ep.Join(c.multiAddr); err != nil {
 			return nil, err
 		}
@@ -108,14 +109,24 @@ func fold(hash uint64) mcd.GroupID { return mcd.GroupID(hash>>48 ^ hash>>32 ^ ha
 // millisecond.
 const maxProof = 128
 
-// checkSchedule refuses algorithms of users' own that are wrong, and networks that the endpoint
-// does not have.
-func (c *memberSet) checkSchedule() error {
+// checkSchedule refuses algorithms that are wrong, and networks that the endpoint does not have. It
+// notes whether the schedule has multicasts.
+func (c *memberSet) checkSchedule() (err error) {
+	defer func() { // of more labels than there are
+		if why := recover(); why != nil {
+			e, is := why.(error)
+			if !is || !errors.Is(e, schedule.ErrWrong) {
+				panic(why)
+			}
+			err = e
+		}
+	}()
 	if len(c.nodes) <= maxProof {
 		if err := c.algorithm.Check(len(c.nodes)); err != nil {
 			return err
 		}
 	}
+	c.multicast = c.algorithm.Multicasts(len(c.nodes))
 	nics := c.service.ep.NICs()
 	for _, s := range c.algorithm.Steps(c.rank, len(c.nodes)) {
 		for _, n := range s.Notify {

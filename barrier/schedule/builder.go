@@ -75,7 +75,18 @@ func (b *builder) notifyVia(nic, to, label int) {
 
 func checked(label int) uint8 {
 	if label < 0 || label >= maxLabels {
-		panic(fmt.Sprintf("schedule: label %d (want less than %d: too many levels?)", label, maxLabels))
+		panic(labelError(label))
 	}
 	return uint8(label)
 }
+
+// labelError is what Steps panics with if levels within levels need more labels than there are. It
+// is ErrWrong.
+type labelError int
+
+func (e labelError) Error() string {
+	return fmt.Sprintf("schedule: label %d (want less than %d: too many levels?)", int(e), maxLabels)
+}
+
+// Is makes errors.Is(e, ErrWrong) hold.
+func (e labelError) Is(target error) bool { return target == ErrWrong }

@@ -29,9 +29,18 @@ type message struct {
 
 // Check proves that the algorithm is right for a size, or returns an ErrWrong with the fault. In
 // a right schedule each message that is sent is awaited once, each that is awaited is sent, no
-// rank waits for ever, and each exit causally follows the entry of every rank. Check takes memory
-// for size squared bits.
-func (a Algorithm) Check(size int) error {
+// rank waits for ever, and each exit causally follows the entry of every rank. There are 256
+// labels, which levels within levels share. Check takes memory for size squared bits.
+func (a Algorithm) Check(size int) (err error) {
+	defer func() {
+		if why := recover(); why != nil {
+			e, is := why.(labelError)
+			if !is {
+				panic(why)
+			}
+			err = fmt.Errorf("%v for %d ranks: %w: %w", a, size, ErrWrong, e)
+		}
+	}()
 	steps := make([][]Step, size)
 	for rank := range steps {
 		steps[rank] = a.For(size).Steps(rank, size)

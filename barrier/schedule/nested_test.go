@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -136,5 +137,26 @@ func TestStripe_Networks(t *testing.T) {
 				t.Errorf("%s over %d networks: %q", name, nics, said)
 			}
 		}
+	}
+}
+
+// Levels that need more labels than there are, as two of one's own do with a release after them, are
+// refused. Steps has no error to return.
+func TestCheck_TooManyLabels(t *testing.T) {
+	own := New("own", func(rank, size int) []Step { return Star().Steps(rank, size) })
+	if err := Hierarchical(own, Star(), 2).Check(8); err != nil {
+		t.Error(err)
+	}
+	twice := Hierarchical(own, own, 2)
+	const want = "hier:2:own:own for 8 ranks: wrong schedule: schedule: label 256 (want less than 256: too many levels?)"
+	if err := twice.Check(8); !errors.Is(err, ErrWrong) || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if said := panics(func() { twice.Steps(0, 8) }); !strings.Contains(said, "label 256") {
+		t.Errorf("Steps panics with %q", said)
+	}
+	mistake := New("mistake", func(rank, size int) []Step { panic("a mistake") })
+	if said := panics(func() { _ = mistake.Check(2) }); said != "a mistake" {
+		t.Errorf("a panic of one's own becomes %q", said)
 	}
 }

@@ -75,7 +75,7 @@ func (a Algorithm) For(size int) Algorithm {
 
 // Steps returns what a rank does in a barrier of size ranks: each step in turn, as soon as its
 // messages are there. The barrier is left after the last step. Ranks are 0 to size-1; others
-// panic.
+// panic. So do levels within levels that need more than the 256 labels there are, with an ErrWrong.
 func (a Algorithm) Steps(rank, size int) []Step {
 	if rank < 0 || rank >= size {
 		panic(fmt.Sprintf("schedule: rank %d of %d", rank, size))

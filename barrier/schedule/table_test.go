@@ -87,6 +87,7 @@ func TestParseTable_Refuses(t *testing.T) {
 		"4 star 1e10":                        `"1e10": want microseconds`,
 		"4 star - here\n4 tree:2 1.5 here":   `x.table:2: a second row of 4 ranks, "here"`,
 		"4 star -\n# a word\n4 tree:2 - # x": `x.table:3: a second row of 4 ranks, ""`,
+		"64 " + strings.Repeat("repeated:64:", 6) + "shuffle" + strings.Repeat(":star", 6) + " -": "x.table:1: repeated:64",
 	} {
 		if _, err := schedule.ParseTable("x.table", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
