@@ -3,6 +3,7 @@ package barrier
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"math/bits"
 	"runtime"
 	"slices"
@@ -103,7 +104,7 @@ func (o *offloaded) begin(release engine.Message) {
 		Release: frame,
 	}
 	label, ok := c.engine.Awaited(1)
-	if !ok || cfg.Members == nil || !slot.CanRelease(frame) {
+	if !ok || cfg.Generation == 0 || cfg.Members == nil || !slot.CanRelease(frame) {
 		return
 	}
 	cfg.Label = label
@@ -237,7 +238,8 @@ func (o *offloaded) handleRank(now monotime.Time, n *counted, rank int) {
 }
 
 // prepare collects before the Center arrives. Where releases go by another route than when counting
-// began, that ends.
+// began, that ends, and so it does before the generation 0, which a slot does not have: generations
+// begin anew after 2^32, and a slot gets there by the Center's arrival alone.
 func (o *offloaded) prepare(now monotime.Time, number uint8) {
 	n := o.numbers[number]
 	if n == nil {
@@ -245,7 +247,7 @@ func (o *offloaded) prepare(now monotime.Time, number uint8) {
 	}
 	o.collect(now, n)
 	release := n.release
-	if !bytes.Equal(o.frame(&release), n.frame) {
+	if n.generation == math.MaxUint32 || !bytes.Equal(o.frame(&release), n.frame) {
 		o.end(now, n)
 	}
 }
