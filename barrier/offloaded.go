@@ -90,10 +90,10 @@ func (o *offloaded) sends(m *engine.Send) bool {
 }
 
 // begin begins to count the generation after that of a release. If that is not possible, the next
-// release is another chance.
+// release is another chance; a group that is being closed, whose slots are given back, has none.
 func (o *offloaded) begin(release engine.Message) {
 	c := o.set
-	if !c.engine.Intact() {
+	if c.group.closed || !c.engine.Intact() {
 		return
 	}
 	release.Generation++

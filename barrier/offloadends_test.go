@@ -292,3 +292,30 @@ func TestOffload_MemberIsNotInTheTable(t *testing.T) {
 		}
 	})
 }
+
+// The last arrival of a barrier that the Center has entered may come just as it leaves the group: it
+// keeps no slot for a barrier that will never be.
+func TestOffload_TheLastArrivesWhileTheCenterLeaves(t *testing.T) {
+	c, u := openOffload(t, 3, fault.Config{}, 0, nil)
+	for id := range 150 { // the two meet in a few of them
+		cfg := offloadConfig(t)
+		cfg.ID = uint32(id)
+		all := c.groups(t, cfg)
+		for range 2 {
+			expectNone(t, each(all, func(_ int, g *barrier.Group) error { return g.Barrier(limit(t)) }))
+		}
+		arrive(t, all[0], barrier.Options{})
+		arrive(t, all[1], barrier.Options{})
+		expectNone(t, each([]*barrier.Group{all[0], all[2]}, func(k int, g *barrier.Group) error {
+			if k == 0 {
+				return g.Close()
+			}
+			_, _ = g.Arrive() // or it has heard the goodbye
+			return nil
+		}))
+		closeAll(all[1:])
+		if n := u.inUse(); n != 0 {
+			t.Fatalf("%d slots are taken of groups that are closed, after %d groups", n, id+1)
+		}
+	}
+}
