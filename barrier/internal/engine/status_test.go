@@ -148,6 +148,32 @@ func TestNoSuchGroup_OfOneThatWasHeard(t *testing.T) {
 	b.is(Waiting, 1)
 }
 
+// A barrier without one that has left fails where another member has no such group either, and was
+// never heard: a process that begins anew finds a group that is over, and does not wait for ever.
+func TestNoSuchGroup_WhereOneHasLeft(t *testing.T) {
+	a := newAlone(t, "concurrent", 2, 3)
+	a.arrives(0)
+	a.hears(1, a.reports(1, Left, 1))
+	ofReport := Message{Kind: NoSuchGroup, Identity: identity, Generation: 1, Answers: Report}
+	for range 10 {
+		a.passes(DefaultPeerTimeout / nacksPerTimeout)
+		a.hears(0, ofReport)
+	}
+	if f := a.Agreed(); f == nil {
+		t.Fatal("nothing is agreed")
+	}
+	a.is(Waiting, 1) // the one that has left may have completed it
+	of := Message{Kind: NoSuchGroup, Identity: identity, Answers: Nack}
+	a.hears(0, of) // of the generation before
+	of.Number, of.Generation = 5, 1
+	a.hears(0, of) // nobody waits there
+	a.is(Waiting, 1)
+	of.Number = 0
+	a.hears(0, of)
+	a.is(Failed, 1)
+	a.failure(Left, 1)
+}
+
 // Nacks and reports say whether their receiver was heard in the group.
 func TestHeard(t *testing.T) {
 	a := newAlone(t, "star", 0, 3)
