@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd/internal/auth"
 	"github.com/rawlane/rawlane/mcd/keyring"
 	"github.com/rawlane/rawlane/transport"
@@ -74,20 +75,24 @@ func (e *Endpoint) authLoop() {
 	a := e.auth
 	timer := time.NewTimer(idleLoop)
 	defer timer.Stop()
-	for begin := true; e.advanceContacts(timer, begin); begin = false {
+	look := clock.Now().Add(keyFileInterval)
+	for begin := true; e.advanceContacts(timer, begin, look); begin = false {
 		select {
 		case <-a.kick:
 		case <-timer.C:
 		case <-e.ended:
 			return
 		}
-		e.checkKeyFile()
+		if now := clock.Now(); !now.Before(look) { // strangers' frames wake the loop, too
+			e.checkKeyFile()
+			look = now.Add(keyFileInterval)
+		}
 	}
 }
 
-// advanceContacts does what is due, and sets the timer. When the endpoint begins it asks all nodes.
-// It returns false if the endpoint closes.
-func (e *Endpoint) advanceContacts(timer *time.Timer, begin bool) bool {
+// advanceContacts does what is due, and sets the timer, to the next look at the key file at the
+// latest. When the endpoint begins it asks all nodes. It returns false if the endpoint closes.
+func (e *Endpoint) advanceContacts(timer *time.Timer, begin bool, look monotime.Time) bool {
 	if !e.lockPoll() {
 		return false
 	}
@@ -95,7 +100,7 @@ func (e *Endpoint) advanceContacts(timer *time.Timer, begin bool) bool {
 	a, now := e.auth, clock.Now()
 	next := now.Add(idleLoop)
 	if a.file.path != "" {
-		next = now.Add(keyFileInterval)
+		next = look
 	}
 	a.next.Store(0) // it is awake
 	for n := len(a.first); n > 0; n-- {

@@ -1,10 +1,15 @@
 package mcd
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/rawlane/rawlane/mcd/keyring"
+	"github.com/rawlane/rawlane/transport/linktest"
 )
 
 // Each way in which a key file can become another one is a change, alone and once; a file that is
@@ -49,4 +54,58 @@ func TestKeyFile_Changed(t *testing.T) {
 			t.Errorf("%s: a change twice", change.what)
 		}
 	}
+}
+
+// The key file is looked at once a second, neither more often nor more rarely where the loop that
+// does so has other work: frames of strangers make it some.
+func TestKeyFile_LooksAreRare(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	written := time.Unix(1_700_000_000, 0)
+	good := (&keyring.Ring{Keys: []keyring.Key{{1}}}).Append(nil)
+	write := func(text []byte) {
+		t.Helper()
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, written, written); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(good)
+	synctest.Test(t, func(t *testing.T) {
+		x, _ := linktest.Pipe()
+		begun := time.Now()
+		e, err := Open(Config{Spin: -1, KeyFile: path}, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		write(bytes.Repeat([]byte("?"), len(good)+1))
+		workUntil := func(at time.Duration) {
+			t.Helper()
+			for time.Since(begun) < at {
+				time.Sleep(min(300*time.Millisecond, at-time.Since(begun)))
+				e.auth.wakeLoop()
+				synctest.Wait()
+			}
+		}
+		for k, step := range []struct {
+			at                time.Duration
+			reloads, failures uint64
+		}{
+			{999 * time.Millisecond, 0, 0},
+			{1000 * time.Millisecond, 0, 1},
+			{1999 * time.Millisecond, 0, 1}, // it could not be read, and can be now
+			{2000 * time.Millisecond, 1, 1},
+		} {
+			workUntil(step.at)
+			if c := e.Counters(); c.KeyReloads != step.reloads || c.KeyReloadFailures != step.failures {
+				t.Errorf("after %v: %d reloads and %d failures, want %d and %d", step.at,
+					c.KeyReloads, c.KeyReloadFailures, step.reloads, step.failures)
+			}
+			if k == 1 {
+				write(append([]byte("#"), good...))
+			}
+		}
+	})
 }

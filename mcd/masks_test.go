@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/mcd/keyring"
 	"github.com/rawlane/rawlane/transport"
@@ -285,7 +286,7 @@ func TestAdvanceContacts_LeavesTheLockToOthers(t *testing.T) {
 	e.end(ErrClosed)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	if e.advanceContacts(timer, false) || !e.lock.Load() {
+	if e.advanceContacts(timer, false, monotime.Time{}) || !e.lock.Load() {
 		t.Errorf("it went on, or has given back the lock of another one (taken: %t)", e.lock.Load())
 	}
 	e.unlockPoll()
