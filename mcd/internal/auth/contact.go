@@ -370,21 +370,35 @@ func (v *Verifier) Advance(now monotime.Time, out []Send) []Send {
 		return out
 	}
 	v.waiting = false
-	for _, a := range v.asksInOrder() {
-		if !now.Before(a.end()) {
-			delete(v.asks, a.mac)
-			continue
-		}
-		if !now.Before(a.due()) {
-			a.next, a.wait = now.Add(a.wait), min(2*a.wait, lastAsk)
-			if v.challenges.Take(int64(now.Since())) {
-				out = append(out, v.message(now, a))
-			}
+	for _, a := range v.dueAsks(now) {
+		a.next, a.wait = now.Add(a.wait), min(2*a.wait, lastAsk)
+		if v.challenges.Take(int64(now.Since())) {
+			out = append(out, v.message(now, a))
 		}
 		v.wakeAt(a.due())
 	}
 	v.giveUp(now)
+	if soon := now.Add(advanceInterval); v.waiting && v.wake.Before(soon) {
+		v.wake = soon
+	}
 	return out
+}
+
+// dueAsks forgets the challenges that are over, and returns those that are to be repeated, the same
+// order in every run.
+func (v *Verifier) dueAsks(now monotime.Time) (due []*ask) {
+	for _, a := range v.asks {
+		switch {
+		case !now.Before(a.end()):
+			delete(v.asks, a.mac)
+		case !now.Before(a.due()):
+			due = append(due, a)
+		default:
+			v.wakeAt(a.due())
+		}
+	}
+	slices.SortFunc(due, func(a, b *ask) int { return a.mac.Compare(b.mac) })
+	return due
 }
 
 // giveUp makes those silent that have not answered in time.
@@ -408,14 +422,4 @@ func (v *Verifier) giveUp(now monotime.Time) {
 	}
 	clear(v.awaited[len(left):])
 	v.awaited = left
-}
-
-// asksInOrder returns the open challenges, the same order in every run.
-func (v *Verifier) asksInOrder() []*ask {
-	all := make([]*ask, 0, len(v.asks))
-	for _, a := range v.asks {
-		all = append(all, a)
-	}
-	slices.SortFunc(all, func(a, b *ask) int { return a.mac.Compare(b.mac) })
-	return all
 }

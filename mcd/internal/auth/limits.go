@@ -26,6 +26,10 @@ const (
 	// 10^9 fails.
 	firstAsk = 5 * time.Millisecond
 	lastAsk  = 80 * time.Millisecond
+	// advanceInterval is how far apart two calls of Advance are, at least: a pass over all that is
+	// remembered of strangers takes some 50 µs. It is shorter than firstAsk, so that nothing but
+	// what is repeated comes later by it.
+	advanceInterval = 2 * time.Millisecond
 	// askLife is how long a challenge may be answered: a node that stands still for a moment can.
 	askLife = 1500 * time.Millisecond
 	// OpeningTime is how long an endpoint must have been there when its opening ends. See History.
