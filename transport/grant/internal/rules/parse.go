@@ -237,8 +237,8 @@ func (p *parser) etherType() (transport.EtherType, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := strconv.ParseUint(text, 0, 16)
-	if err != nil {
+	n, err := parseNumber(text)
+	if err != nil || n > math.MaxUint16 {
 		return 0, fmt.Errorf("ethertype %q: %w", text, errEtherType)
 	}
 	if err := CheckEtherType(transport.EtherType(n)); err != nil {
@@ -287,8 +287,8 @@ func ranges[T uint8 | uint32](p *parser, name string, last T) ([]Range[T], error
 		if !isRange {
 			end = first
 		}
-		a, errA := strconv.ParseUint(first, 0, 32)
-		b, errB := strconv.ParseUint(end, 0, 32)
+		a, errA := parseNumber(first)
+		b, errB := parseNumber(end)
 		if errA != nil || errB != nil || b > uint64(last) || a > b {
 			return nil, fmt.Errorf("%s %q: want any, or numbers and ranges (0-9,20) up to %d", name, item, last)
 		}
@@ -299,6 +299,18 @@ func ranges[T uint8 | uint32](p *parser, name string, last T) ([]Range[T], error
 	}
 	slices.SortFunc(all, func(x, y Range[T]) int { return cmp.Compare(x.First, y.First) })
 	return merge(all), nil
+}
+
+// parseNumber reads a decimal number or, behind 0x, a hexadecimal one. Another one that begins with
+// 0 is refused: who writes 010 may mean 10 or, as in C, 8, and would give away what was not meant.
+func parseNumber(text string) (uint64, error) {
+	if digits, isHex := strings.CutPrefix(text, "0x"); isHex {
+		return strconv.ParseUint(digits, 16, 32)
+	}
+	if len(text) > 1 && text[0] == '0' {
+		return 0, strconv.ErrSyntax
+	}
+	return strconv.ParseUint(text, 10, 32)
 }
 
 // merge joins ranges, which are in order, that overlap or touch.
