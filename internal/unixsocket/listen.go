@@ -28,7 +28,7 @@ type Listener struct {
 // Listen makes a socket of a network, unix or unixpacket, with a mode. It makes it under another
 // name and then moves it to its place, so that no client connects before it has its mode. A socket
 // on which nobody listens any more is removed. Of several calls at once, in any processes, one
-// listens, and the others fail.
+// listens, and the others fail. Where the kernel can (Linux 6.16), clients cannot send descriptors.
 func Listen(network, path string, mode fs.FileMode) (*Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
@@ -45,10 +45,11 @@ func Listen(network, path string, mode fs.FileMode) (*Listener, error) {
 	if len(hidden) > maxPath {
 		return nil, fmt.Errorf("the path is %d bytes too long for a socket", len(hidden)-maxPath)
 	}
-	l, err := net.ListenUnix(network, &net.UnixAddr{Name: hidden, Net: network})
+	made, err := (&net.ListenConfig{Control: refuseDescriptors}).Listen(context.Background(), network, hidden)
 	if err != nil {
 		return nil, err
 	}
+	l := made.(*net.UnixListener)
 	l.SetUnlinkOnClose(false)
 	if err = os.Chmod(hidden, mode); err == nil {
 		err = os.Rename(hidden, path)

@@ -13,6 +13,9 @@ const (
 	// maxStrangers bounds those of users that no rule names: one person can be 65,536 of them (uids
 	// of /etc/subuid), who must not take the connections of the others.
 	maxStrangers = 64
+	// maxDismissed is how many connections are refused at one time: each takes a goroutine, and where
+	// its client holds that up a thread.
+	maxDismissed = 64
 	// maxLocks is how many ports a connection may have locked: those of one cluster.
 	maxLocks = 256
 	// maxThreads bounds how many sockets are opened or closed at one time. Each takes some 20 ms,

@@ -33,6 +33,7 @@ type Server struct {
 	threads  chan struct{}  // capacity maxThreads: who opens or closes sockets has put a token in
 	look     chan struct{}  // capacity 1: a token tells sweep to look at once
 
+	dismissed  chan struct{} // capacity maxDismissed: who is refused a connection has put a token in
 	complaints complaints
 
 	mu        sync.Mutex // guards what follows
@@ -74,7 +75,7 @@ func Open(socket string, cfg Config) (*Server, error) { return open(socket, cfg,
 func open(socket string, cfg Config, sys system) (*Server, error) {
 	s := &Server{
 		cfg: cfg, log: cmp.Or(cfg.Logger, slog.Default()), system: sys,
-		threads: make(chan struct{}, maxThreads), look: make(chan struct{}, 1),
+		threads: make(chan struct{}, maxThreads), look: make(chan struct{}, 1), dismissed: make(chan struct{}, maxDismissed),
 		conns: map[*conn]bool{}, left: map[*conn]bool{}, users: map[uint32]*usage{}, locks: map[portKey]*conn{},
 		xdp: map[int]*conn{},
 	}
@@ -147,11 +148,21 @@ func (s *Server) admit(u *net.UnixConn) {
 	}
 	c := &conn{server: s, unix: u, who: who}
 	if refusal := s.register(c); refusal != nil {
-		c.refuse(refusal)
-		_ = u.Close() // the client has the reply
+		s.dismiss(c, refusal)
 		return
 	}
 	s.served.Go(c.serve) // until the client hangs up, or Close does
+}
+
+// dismiss refuses a connection, aside: a descriptor that the client has sent is closed with it,
+// which takes as long as the client likes where the kernel lets it send one (unixsocket.Listen).
+func (s *Server) dismiss(c *conn, refusal *protocol.RefusalError) {
+	s.dismissed <- struct{}{}
+	s.served.Go(func() { // until the connection is closed
+		c.refuse(refusal)
+		_ = c.unix.Close() // the client has the reply
+		<-s.dismissed
+	})
 }
 
 func (s *Server) register(c *conn) *protocol.RefusalError {
