@@ -42,7 +42,7 @@ var (
 	ErrReadable = errors.New("others may read the key file")
 )
 
-// Key is a secret of a cluster: 32 random bytes. It prints as its digits nowhere but in a key file.
+// Key is a secret of a cluster: 32 random bytes. It shows nowhere but in a key file.
 type Key [KeyLen]byte
 
 // Generate returns a new random key.
@@ -55,8 +55,12 @@ func Generate() Key {
 // String hides the key, so that it does not get into logs.
 func (k Key) String() string { return "key (hidden)" }
 
-// GoString hides the key.
-func (k Key) GoString() string { return k.String() }
+// Format hides the key, whatever the verb.
+func (k Key) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, k.String()) }
+
+// MarshalText hides the key, so that it does not get into JSON, as logs are written, either: Append
+// has its digits.
+func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // Ring is the keys of a cluster.
 type Ring struct {

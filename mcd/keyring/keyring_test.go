@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -87,7 +88,15 @@ func TestParse(t *testing.T) {
 // A key that is printed by mistake is not shown.
 func TestKey_IsHidden(t *testing.T) {
 	k := keyring.Generate()
-	for _, s := range []string{fmt.Sprint(k), fmt.Sprintf("%+v", &keyring.Ring{Keys: []keyring.Key{k}}), fmt.Sprintf("%#v", k), k.String()} {
+	r := &keyring.Ring{Keys: []keyring.Key{k}}
+	shown := []string{fmt.Sprint(k), k.String()}
+	for _, verb := range "vsqdbocxXU" {
+		shown = append(shown, fmt.Sprintf("%"+string(verb), k), fmt.Sprintf("%+"+string(verb), r), fmt.Sprintf("%#"+string(verb), r))
+	}
+	var log strings.Builder
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("opens", "config", struct{ Keys *keyring.Ring }{r})
+	slog.New(slog.NewTextHandler(&log, nil)).Info("opens", "key", k)
+	for _, s := range append(shown, strings.Split(strings.TrimSpace(log.String()), "\n")...) {
 		if !strings.Contains(s, "hidden") {
 			t.Errorf("shows %s", s)
 		}
