@@ -123,10 +123,11 @@ func TestLimits(t *testing.T) {
 	s.ask(t, ring64)
 }
 
-// Users that no rule names, as many as they are, leave room for those that a rule names.
+// Users that no rule names, as many as they are, leave room for those that a rule names: also where
+// all together may have fewer links than there may be strangers.
 func TestStrangersLeaveRoom(t *testing.T) {
 	bed := testbed.ForTest(t, testbed.Config{})
-	s := serve(t, inNode{bed.Node(0)}, allowMe(onAny))
+	s := serve(t, inNode{bed.Node(0)}, allowMe(onAny)+"limit total links 2 memory 1M\n")
 	admitted := 0
 	for uid := range uint32(maxConns) {
 		stranger := &conn{server: s.Server, who: &credentials{Peer: rules.Peer{UID: 1<<20 + uid}}}
@@ -139,6 +140,41 @@ func TestStrangersLeaveRoom(t *testing.T) {
 		t.Errorf("%d strangers at a time, want %d", admitted, maxStrangers)
 	}
 	s.ask(t, grant.Request{Interface: "eth0"})
+	s.ask(t, grant.Request{Interface: "eth0"})
+	if _, err := s.tryAsk(grant.Request{Interface: "eth0"}); err == nil || !strings.Contains(err.Error(), "has 2 connections, all that it takes") {
+		t.Errorf("one more than all may have: %v", err)
+	}
+}
+
+// Who was a stranger when it connected, and is named by the rules since, has its link as one of all
+// that there may be, and the place of a stranger no more.
+func TestStrangerThatIsNamedLater(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	const total = "limit total links 1 memory 1M\n"
+	s := serve(t, inNode{bed.Node(0)}, total)
+	var clients []*net.UnixConn
+	for range 2 {
+		c := dial(t, s)
+		if r := exchange(t, c, `{"do":"open","interface":"eth0"}`); r == nil || r.Error == nil || r.Error.Cause != protocol.Denied {
+			t.Fatalf("of a stranger: %+v", r)
+		}
+		clients = append(clients, c)
+	}
+	s.write(t, allowMe(onAny)+total)
+	if err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if r := exchange(t, clients[0], `{"do":"open","interface":"eth0"}`); r == nil || r.Open == nil {
+		t.Errorf("the first link: %+v", r)
+	}
+	if r := exchange(t, clients[1], `{"do":"open","interface":"eth0"}`); r == nil || r.Error == nil || r.Error.Cause != protocol.Limited {
+		t.Errorf("the second link of one: %+v", r)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.strangers != 1 {
+		t.Errorf("%d strangers, want the second one", s.strangers)
+	}
 }
 
 // Programs that hang up at any moment leave nothing behind.

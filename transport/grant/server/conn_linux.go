@@ -22,7 +22,7 @@ type conn struct {
 	server   *Server
 	unix     *net.UnixConn
 	who      *credentials
-	stranger bool // no rule named its user when it connected
+	stranger bool // no rule named its user when it connected, or got a link; changed under Server.mu
 
 	warned     bool          // that its sockets outlive it; guarded by Server.mu
 	hungUp     bool          // the client has, or the service does; guarded by Server.mu

@@ -168,7 +168,6 @@ func (s *Server) dismiss(c *conn, refusal *protocol.RefusalError) {
 func (s *Server) register(c *conn) *protocol.RefusalError {
 	r := s.rules.Load()
 	limit, stranger := r.Limit(c.who.Peer), !r.Names(c.who.Peer)
-	most := min(maxConns, r.Total().Links)
 	c.stranger = stranger
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,10 +175,8 @@ func (s *Server) register(c *conn) *protocol.RefusalError {
 	switch {
 	case s.closed:
 		return &protocol.RefusalError{Cause: protocol.Failed, Text: "the service is ending"}
-	case len(s.conns) >= most:
-		return &protocol.RefusalError{Cause: protocol.Limited, Text: fmt.Sprintf(
-			"the service has %d connections, all that it takes (up to %d with a line of %s: limit total)",
-			most, maxConns, s.cfg.Rules)}
+	case !stranger && s.isFull(r):
+		return s.full(r)
 	case stranger && s.strangers >= maxStrangers:
 		return &protocol.RefusalError{Cause: protocol.Limited, Text: fmt.Sprintf(
 			"the service has %d connections of users whom no line of %s names, all that it takes",
@@ -201,12 +198,41 @@ func (s *Server) register(c *conn) *protocol.RefusalError {
 	return nil
 }
 
+// isFull reports whether users whom a rule names have all connections. Those of others do not count:
+// they bring no link, and are bounded by themselves. The caller holds mu.
+func (s *Server) isFull(r *Rules) bool { return len(s.conns)-s.strangers >= mostConns(r) }
+
+func mostConns(r *Rules) int { return min(maxConns, r.Total().Links) }
+
+func (s *Server) full(r *Rules) *protocol.RefusalError {
+	return &protocol.RefusalError{Cause: protocol.Limited, Text: fmt.Sprintf(
+		"the service has %d connections, all that it takes (up to %d with a line of %s: limit total)",
+		mostConns(r), maxConns, s.cfg.Rules)}
+}
+
+// recognise counts a connection as one of a user whom a rule names, where the rules do so only since
+// it was admitted. The caller holds mu.
+func (s *Server) recognise(c *conn, r *Rules) *protocol.RefusalError {
+	switch {
+	case !c.stranger || !r.Names(c.who.Peer):
+		return nil
+	case s.isFull(r):
+		return s.full(r)
+	}
+	c.stranger = false
+	s.strangers--
+	return nil
+}
+
 // reserve books a ring for a user.
 func (s *Server) reserve(c *conn, bytes int64) *protocol.RefusalError {
 	r := s.rules.Load()
 	limit, total := r.Limit(c.who.Peer), r.Total()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if refusal := s.recognise(c, r); refusal != nil {
+		return refusal
+	}
 	u := s.users[c.who.UID]
 	if u.memory+bytes > limit.Memory {
 		return &protocol.RefusalError{Cause: protocol.Limited, Text: fmt.Sprintf(
