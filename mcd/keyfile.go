@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/rawlane/rawlane/mcd/keyring"
@@ -39,9 +40,13 @@ func (c *Config) ring(file *keyFile) (*keyring.Ring, error) {
 	case c.Keys != nil && c.KeyFile != "":
 		return nil, errors.New("Config.Keys and Config.KeyFile are both set (want one)")
 	case c.KeyFile != "":
-		file.path = c.KeyFile
+		path, err := filepath.Abs(c.KeyFile) // the program may go to another folder
+		if err != nil {
+			return nil, fmt.Errorf("Config.KeyFile: %w", err)
+		}
+		file.path = path
 		file.changed()
-		return keyring.ReadFile(c.KeyFile)
+		return keyring.ReadFile(path)
 	case c.Keys != nil:
 		if err := c.Keys.Validate(); err != nil {
 			return nil, fmt.Errorf("Config.Keys: %w", err)

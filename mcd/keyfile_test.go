@@ -109,3 +109,46 @@ func TestKeyFile_LooksAreRare(t *testing.T) {
 		}
 	})
 }
+
+// A key file is read again from where it was, though the program has gone to another folder.
+func TestKeyFile_OfAnotherFolder(t *testing.T) {
+	dir := t.TempDir()
+	write := func(dir string, n byte) {
+		t.Helper()
+		if err := (&keyring.Ring{Keys: []keyring.Key{{n}}}).WriteFile(filepath.Join(dir, "fresh")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(dir, "fresh"), filepath.Join(dir, "key")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(dir, 1)
+	t.Chdir(dir)
+	synctest.Test(t, func(t *testing.T) {
+		x, _ := linktest.Pipe()
+		e, err := Open(Config{Spin: -1, KeyFile: "key"}, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		reloads := func(want uint64, when string) {
+			t.Helper()
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			if c := e.Counters(); c.KeyReloads != want || c.KeyReloadFailures != 0 {
+				t.Errorf("%s: %d reloads and %d failures, want %d", when, c.KeyReloads, c.KeyReloadFailures, want)
+			}
+		}
+		other := filepath.Join(dir, "other")
+		if err := os.Mkdir(other, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(other, 3)
+		if err := os.Chdir(other); err != nil {
+			t.Fatal(err)
+		}
+		reloads(0, "where another file has that name")
+		write(dir, 2)
+		reloads(1, "when it has changed")
+	})
+}
