@@ -106,11 +106,19 @@ func TestPortsAreTheRules(t *testing.T) {
 		t.Errorf("port 5: %v", err)
 	}
 	mustOpenPort(t, e, 4)
+	c := dial(t, s)
+	for _, other := range []string{
+		`"interface":"eth1","cluster":1`, `"interface":"eth0","cluster":1,"ether_type":34998`, `"interface":"eth0","cluster":3`,
+	} {
+		r := exchange(t, c, `{"do":"lock","port":3,`+other+`}`)
+		if r == nil || r.Error == nil || r.Error.Cause != protocol.Denied {
+			t.Errorf("%s: %+v", other, r)
+		}
+	}
 	s.write(t, allowMe("interface any cluster any ports any"))
 	if err := s.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	c := dial(t, s)
 	r := exchange(t, c, `{"do":"lock","interface":"gone","cluster":1,"port":3}`)
 	if r == nil || r.Error == nil || r.Error.Cause != protocol.NoInterface {
 		t.Errorf("a port of no interface: %+v", r)
