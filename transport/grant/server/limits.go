@@ -7,14 +7,14 @@ import (
 
 // Bounds of the service.
 const (
-	// maxConns bounds the connections of all users that a rule names: a connection costs 20 KiB here,
-	// besides its ring. Further ones are refused.
+	// maxConns bounds the connections of all users that a rule names: a connection costs 20 KiB
+	// here, besides its ring. Further ones are refused.
 	maxConns = 4096
 	// maxStrangers bounds those of users that no rule names: one person can be 65,536 of them (uids
 	// of /etc/subuid), who must not take the connections of the others.
 	maxStrangers = 64
-	// maxDismissed is how many connections are refused at one time: each takes a goroutine, and where
-	// its client holds that up a thread.
+	// maxDismissed is how many connections are refused at one time: each takes a goroutine, and
+	// where its client holds that up a thread.
 	maxDismissed = 64
 	// maxLocks is how many ports a connection may have locked: those of one cluster.
 	maxLocks = 256

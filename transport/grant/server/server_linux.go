@@ -75,8 +75,9 @@ func Open(socket string, cfg Config) (*Server, error) { return open(socket, cfg,
 func open(socket string, cfg Config, sys system) (*Server, error) {
 	s := &Server{
 		cfg: cfg, log: cmp.Or(cfg.Logger, slog.Default()), system: sys,
-		threads: make(chan struct{}, maxThreads), look: make(chan struct{}, 1), dismissed: make(chan struct{}, maxDismissed),
-		conns: map[*conn]bool{}, left: map[*conn]bool{}, users: map[uint32]*usage{}, locks: map[portKey]*conn{},
+		threads: make(chan struct{}, maxThreads), look: make(chan struct{}, 1),
+		dismissed: make(chan struct{}, maxDismissed),
+		conns:     map[*conn]bool{}, left: map[*conn]bool{}, users: map[uint32]*usage{}, locks: map[portKey]*conn{},
 		xdp: map[int]*conn{},
 	}
 	if err := s.Reload(); err != nil {
@@ -198,8 +199,8 @@ func (s *Server) register(c *conn) *protocol.RefusalError {
 	return nil
 }
 
-// isFull reports whether users whom a rule names have all connections. Those of others do not count:
-// they bring no link, and are bounded by themselves. The caller holds mu.
+// isFull reports whether users that a rule names have all connections. Those of others do not
+// count: they bring no link, and are bounded by themselves. The caller holds mu.
 func (s *Server) isFull(r *Rules) bool { return len(s.conns)-s.strangers >= mostConns(r) }
 
 func mostConns(r *Rules) int { return min(maxConns, r.Total().Links) }
@@ -210,8 +211,8 @@ func (s *Server) full(r *Rules) *protocol.RefusalError {
 		mostConns(r), maxConns, s.cfg.Rules)}
 }
 
-// recognise counts a connection as one of a user whom a rule names, where the rules do so only since
-// it was admitted. The caller holds mu.
+// recognise counts a connection as one of a user that a rule names, where the rules do so only
+// since it was admitted. The caller holds mu.
 func (s *Server) recognise(c *conn, r *Rules) *protocol.RefusalError {
 	switch {
 	case !c.stranger || !r.Names(c.who.Peer):
