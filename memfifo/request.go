@@ -61,7 +61,14 @@ func (r *Remote) TryPush(ctx context.Context, rec []byte) error {
 // needed only if the context ends first.
 func (d *Domain) wait(ctx context.Context, wr *workRequest) (value uint64, err error) {
 	c := wr.awaited()
+	returned := false
+	defer func() {
+		if !returned { // a handler that runs here panics, or ends the goroutine
+			d.abandon(wr)
+		}
+	}()
 	err = d.await(ctx, c)
+	returned = true
 	if !c.Done() {
 		var kept bool
 		if kept, err = d.giveUp(wr, err); kept {
@@ -73,6 +80,13 @@ func (d *Domain) wait(ctx context.Context, wr *workRequest) (value uint64, err e
 	}
 	d.freeRequest(wr)
 	return value, err
+}
+
+// abandon takes a work request back whose caller waits no more, and is to have its memory again.
+func (d *Domain) abandon(wr *workRequest) {
+	if kept, _ := d.giveUp(wr, nil); !kept {
+		d.freeRequest(wr)
+	}
 }
 
 // giveUp ends the wait for a work request with an error. If a push has begun, its record has to be
