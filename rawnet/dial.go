@@ -111,6 +111,12 @@ func (n *Net) tryDial(ctx context.Context, addr Addr) (*Conn, error) {
 	c := n.newConn(s, dialerAddr(s, n.ep.Node()), addr)
 	n.settle(c.peer)
 	n.mu.Unlock()
+	connected := false
+	defer func() {
+		if !connected { // also if what is handled in a wait does not return
+			_ = c.Close() // the first: no error
+		}
+	}()
 	if err = c.peer.To.PushReconnect(ctx, s.AppendOpen(nil, addr.Service), c.isOpening); err != nil {
 		n.mu.Lock()
 		s.Abort()
@@ -119,9 +125,9 @@ func (n *Net) tryDial(ctx context.Context, addr Addr) (*Conn, error) {
 			err = downError(err)
 		}
 	} else if err = c.awaitAnswerBriefly(ctx); err == nil {
+		connected = true
 		return c, nil
 	}
-	_ = c.Close() // the first: no error
 	return nil, endOf(err)
 }
 

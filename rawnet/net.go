@@ -140,16 +140,18 @@ func (w *waiter) wake() {
 	}
 }
 
-// await waits until the waiter is woken. The caller holds mu, which is free meanwhile. Errors: the
+// await waits until the waiter is woken. The caller holds mu, which is free meanwhile, and is held
+// again also if what another port receives, which may be handled here, does not return. Errors: the
 // context's, net.ErrClosed.
 func (n *Net) await(ctx context.Context, w *waiter) error {
 	w.completion.Reset()
 	w.waiting = true
 	n.mu.Unlock()
-	err := n.layer.Handler.Await(ctx, &w.completion)
-	n.mu.Lock()
-	w.waiting = false
-	if err != nil {
+	defer func() {
+		n.mu.Lock()
+		w.waiting = false
+	}()
+	if err := n.layer.Handler.Await(ctx, &w.completion); err != nil {
 		return endOf(err)
 	}
 	return nil

@@ -1,6 +1,8 @@
 package rawnet
 
 import (
+	"errors"
+
 	"github.com/rawlane/rawlane/internal/activemsg"
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/rawnet/internal/mux"
@@ -102,11 +104,17 @@ func (n *Net) goControl(p *node) {
 }
 
 // controlLoop sends what is owed to a node, and waits for room. It ends when nothing is owed: that
-// is looked at last, as the lock is free in flush and settle.
+// is looked at last, as the lock is free in flush and settle. If another port's function, which may
+// run in a wait, ends the goroutine, another one goes on.
 func (n *Net) controlLoop(p *node) {
 	defer n.running.Done()
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	defer func() {
+		if p.controlled {
+			n.goControl(p)
+		}
+	}()
 	var b []byte
 	for {
 		if p.needsFlush {
@@ -122,15 +130,38 @@ func (n *Net) controlLoop(p *node) {
 			break
 		}
 		b = c.Append(b[:0])
-		life := p.Lives
-		n.mu.Unlock()
-		err := p.To.PushReconnect(n.ended, b, func() bool { return n.isLife(p, life) })
-		n.mu.Lock()
-		if err == nil { // else the node is down, or all is closed: nobody is to hear it
-			n.sent(&c)
-		}
+		n.pushControl(p, &c, b)
 	}
 	p.controlled = false
+}
+
+// pushControl sends a record that is owed, in controlLoop. The caller holds mu, which is free
+// meanwhile.
+func (n *Net) pushControl(p *node, c *mux.Control, rec []byte) {
+	life := p.Lives
+	err := errUnsent
+	defer func() {
+		switch {
+		case err == nil:
+			n.sent(c)
+		case err == errUnsent && p.Lives == life: //nolint:errorlint // the very value: no error was returned
+			n.mux.Unsent(c)
+		} // else the node is down, or all is closed: nobody is to hear it
+	}()
+	n.unlocked(func() {
+		err = p.To.PushReconnect(n.ended, rec, func() bool { return n.isLife(p, life) })
+	})
+}
+
+// errUnsent is what becomes of a record whose push does not return.
+var errUnsent = errors.New("not sent")
+
+// unlocked does something without mu. The caller holds that, and does so again also if it does not
+// return, as what another port receives may be handled there.
+func (n *Net) unlocked(do func()) {
+	n.mu.Unlock()
+	defer n.mu.Lock()
+	do()
 }
 
 // isLife reports whether a node was not down since its lives were counted.
@@ -143,9 +174,7 @@ func (n *Net) isLife(p *node, life int) bool {
 // flush has memfifo forget that a node was down. The caller holds mu, which is free meanwhile.
 func (n *Net) flush(p *node) {
 	p.needsFlush = false
-	n.mu.Unlock()
-	_ = n.layer.Domain.Flush(n.ended, p.ID) // it says what Down has said
-	n.mu.Lock()
+	n.unlocked(func() { _ = n.layer.Domain.Flush(n.ended, p.ID) }) // it says what Down has said
 }
 
 // isUnsettled reports whether a node is probed without connections, or not with some, and nobody

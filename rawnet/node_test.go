@@ -1,9 +1,12 @@
 package rawnet
 
 import (
+	"context"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -116,5 +119,58 @@ func TestSettle_DownMeanwhile(t *testing.T) {
 		if n := eps[0].Counters().TxMessages - before; n > 0 {
 			t.Errorf("%d frames in a minute without connections", n)
 		}
+	})
+}
+
+// endsOnce is a context whose first question ends the goroutine that asks, as another port's function
+// does that runs where a push waits.
+type endsOnce struct {
+	context.Context
+	done atomic.Bool
+}
+
+func (e *endsOnce) Err() error {
+	if !e.done.Swap(true) {
+		runtime.Goexit()
+	}
+	return e.Context.Err()
+}
+
+// Where the goroutine ends that sends what is owed, another one goes on.
+func TestControlLoop_ThatDoesNotReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var nets []*Net
+		for _, ep := range mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}}) {
+			n, err := Open(ep, Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			nets = append(nets, n)
+			defer n.Close()
+		}
+		l, err := nets[1].Listen("x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := nets[0].Dial(Network, "1:x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		accepted, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, c := nets[0], conn.(*Conn)
+		synctest.Wait()
+		ends := &endsOnce{Context: n.ended}
+		n.mu.Lock()
+		n.ended = ends
+		c.s.CloseWrite()
+		n.startControl(c.peer)
+		n.mu.Unlock()
+		if _, err := accepted.Read(make([]byte, 1)); err != io.EOF || !ends.done.Load() {
+			t.Errorf("%v, want EOF; a goroutine has ended: %v", err, ends.done.Load())
+		}
+		synctest.Wait()
 	})
 }

@@ -244,9 +244,7 @@ func (p *PacketConn) readFrom(b []byte) (int, net.Addr, error) {
 		case len(p.queue) > 0:
 			return p.pop(b)
 		}
-		p.posted, p.got = b, packet{}
-		err := p.n.await(context.Background(), &p.reader)
-		p.posted = nil
+		err := p.awaitPacket(b)
 		if got := p.got; got.from != nil {
 			return len(got.data), got.from, nil
 		}
@@ -254,6 +252,14 @@ func (p *PacketConn) readFrom(b []byte) (int, net.Addr, error) {
 			return 0, nil, err
 		}
 	}
+}
+
+// awaitPacket waits until the reader is woken: p.got is a packet then, in b, if one has come. Also
+// if await does not return, b is the caller's again. The caller holds mu.
+func (p *PacketConn) awaitPacket(b []byte) error {
+	p.posted, p.got = b, packet{}
+	defer func() { p.posted = nil }()
+	return p.n.await(context.Background(), &p.reader)
 }
 
 // pop takes the oldest packet out of the queue.

@@ -38,15 +38,22 @@ func (c *Conn) read(b []byte) (n int, owes bool, err error) {
 		if reason, cause := c.s.Failure(); reason != 0 {
 			return 0, false, resetError(reason, cause)
 		}
-		c.s.Post(b)
-		err = c.n.await(context.Background(), &c.reader)
-		if n = c.s.Unpost(); n > 0 {
+		n, err = c.awaitBytes(b)
+		if n > 0 {
 			return n, c.s.Owes(), nil
 		}
 		if err != nil {
 			return 0, false, err
 		}
 	}
+}
+
+// awaitBytes waits until the reader is woken, and returns how many bytes have come into b. They
+// count as read also if await does not return: then b is the caller's again. The caller holds mu.
+func (c *Conn) awaitBytes(b []byte) (n int, err error) {
+	c.s.Post(b)
+	defer func() { n = c.s.Unpost() }()
+	return 0, c.n.await(context.Background(), &c.reader)
 }
 
 // readErr returns what ends reads whatever is there. The caller holds mu.

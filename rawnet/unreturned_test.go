@@ -1,0 +1,153 @@
+package rawnet_test
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
+	"github.com/rawlane/rawlane/rawnet"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/linktest"
+)
+
+// polled is two nodes that receive only when they are polled, and a port of node 1 whose function
+// does not return.
+type polled struct {
+	cluster
+	bad *mcd.Port // of node 0: what it sends ends the goroutine that polls node 1
+}
+
+func openPolled(t *testing.T, end func()) *polled {
+	t.Helper()
+	const badPort = 9
+	x, y := linktest.Pipe()
+	cfg := mcdtest.Config{Endpoint: mcd.Config{Spin: time.Minute}} // in real time: waits poll
+	p := &polled{}
+	p.eps = mcdtest.OpenLinks(t, cfg, []transport.Link{x}, []transport.Link{y})
+	for node, ep := range p.eps {
+		n, err := rawnet.Open(ep, rawnet.Config{MaxConns: 8 - 7*node, PeerTimeout: time.Minute})
+		must(t, err)
+		p.nets = append(p.nets, n)
+	}
+	var err error
+	p.bad, err = p.eps[0].OpenPort(badPort, mcd.PortOptions{})
+	must(t, err)
+	_, err = p.eps[1].OpenPort(badPort, mcd.PortOptions{Receive: func(batch []mcd.Message, _ bool) {
+		if len(batch) > 0 { // else the batch has ended
+			end()
+		}
+	}})
+	must(t, err)
+	t.Cleanup(func() {
+		p.while(t, func() error { return errors.Join(p.nets[0].Close(), p.nets[1].Close()) })
+	})
+	return p
+}
+
+// while polls until a function has returned.
+func (p *polled) while(t *testing.T, do func() error) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	for {
+		p.settle()
+		select {
+		case err := <-done:
+			must(t, err)
+			return
+		case <-time.After(100 * time.Microsecond):
+		}
+	}
+}
+
+func (p *polled) settle() {
+	for p.eps[0].Progress() || p.eps[1].Progress() {
+	}
+}
+
+// interrupt calls a function of node 1 that waits, and polls: what it polls first does not return.
+func (p *polled) interrupt(t *testing.T, wait func()) {
+	t.Helper()
+	must(t, p.bad.Send(t.Context(), mcd.Addr{Node: 1, Port: p.bad.ID()}, []byte("bad")))
+	var done sync.WaitGroup
+	done.Add(1)
+	go func() {
+		defer done.Done()
+		defer func() { _ = recover() }()
+		wait()
+		t.Error("the wait has returned")
+	}()
+	done.Wait()
+}
+
+// Another port's function that panics, or ends its goroutine, in one that polls in a wait for a
+// connection, a packet or their bytes unlocks nothing that is not locked, which would end the
+// process, and leaves nothing of the wait behind.
+func TestWaits_ThatDoNotReturn(t *testing.T) {
+	ends := map[string]func(){"panic": func() { panic("by the test") }, "Goexit": runtime.Goexit}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			p := openPolled(t, end)
+			t.Run("Accept and Read", p.acceptAndRead)
+			t.Run("Dial", p.dial)
+			t.Run("ReadFrom", p.readFrom)
+		})
+	}
+}
+
+func (p *polled) acceptAndRead(t *testing.T) {
+	l, err := p.nets[1].Listen("x")
+	must(t, err)
+	p.interrupt(t, func() { _, _ = l.Accept() })
+	var a, b net.Conn
+	p.while(t, func() (err error) { a, err = p.nets[0].Dial(rawnet.Network, "1:x"); return err })
+	p.while(t, func() (err error) { b, err = l.Accept(); return err })
+	must(t, l.Close())
+	memory, got := make([]byte, 4), make([]byte, 4)
+	p.interrupt(t, func() { _, _ = b.Read(memory) })
+	p.while(t, func() error { _, err := a.Write([]byte("data")); return err })
+	p.settle()
+	p.while(t, func() error { _, err := io.ReadFull(b, got); return err })
+	if string(got) != "data" || string(memory) != "\x00\x00\x00\x00" {
+		t.Errorf("%q was read, and %q came to the Read before", got, memory)
+	}
+	p.while(t, func() error { return errors.Join(a.Close(), b.Close()) })
+}
+
+// A Dial leaves no connection, of which there may be one.
+func (p *polled) dial(t *testing.T) {
+	l, err := p.nets[0].Listen("x")
+	must(t, err)
+	p.interrupt(t, func() { _, _ = p.nets[1].Dial(rawnet.Network, "0:x") })
+	p.settle()
+	var a net.Conn
+	p.while(t, func() (err error) { a, err = p.nets[1].Dial(rawnet.Network, "0:x"); return err })
+	p.while(t, func() error { return errors.Join(a.Close(), l.Close()) })
+}
+
+func (p *polled) readFrom(t *testing.T) {
+	to, err := p.nets[1].ListenPacket("x")
+	must(t, err)
+	from, err := p.nets[0].ListenPacket("")
+	must(t, err)
+	memory := make([]byte, 4)
+	p.interrupt(t, func() { _, _, _ = to.ReadFrom(memory) })
+	p.while(t, func() error { _, err := from.WriteTo([]byte("data"), to.LocalAddr()); return err })
+	p.settle()
+	must(t, to.SetReadDeadline(time.Now()))
+	if _, _, err := to.ReadFrom(memory); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+	must(t, to.SetReadDeadline(time.Time{}))
+	if n, _, err := to.ReadFrom(memory); err != nil || string(memory[:n]) != "data" {
+		t.Errorf("%q, %v", memory[:n], err)
+	}
+	must(t, errors.Join(to.Close(), from.Close()))
+}
