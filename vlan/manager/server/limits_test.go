@@ -212,7 +212,7 @@ func TestCommitAfterTheLeaseIsRefusedWithoutTheTimer(t *testing.T) {
 	}
 }
 
-// A lease that is over without its timer having fired keeps no other change waiting.
+// A lease that is over without its timer having fired keeps no other change waiting, and is not shown.
 func TestALeaseThatIsOverKeepsNobodyWaiting(t *testing.T) {
 	for name, c := range map[string]struct{ path, body string }{
 		"set":      {"PUT /v1/table", `{"plan":` + otherPlan + `}`},
@@ -220,6 +220,7 @@ func TestALeaseThatIsOverKeepsNobodyWaiting(t *testing.T) {
 		"abort":    {"/v1/abort", `{"id":"committed"}`},
 		"pairs":    {"PATCH /v1/pairs", `{"pairs":[{"a":"0","b":"1","vid":2}]}`},
 		"rollback": {"/v1/rollback", `{}`},
+		"read":     {"GET /v1/table", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := testServer(t, filepath.Join(t.TempDir(), "state"))
@@ -236,6 +237,8 @@ func TestALeaseThatIsOverKeepsNobodyWaiting(t *testing.T) {
 			s.prepared.Expires = time.Now().Round(0).Add(-time.Millisecond)
 			if status, answer := post(t, s, c.path, c.body); status != 200 || s.leasesExpired != 1 {
 				t.Errorf("%d %s, %d leases expired", status, answer, s.leasesExpired)
+			} else if strings.Contains(answer, `"prepared":{"id":"a"`) {
+				t.Errorf("%s", answer)
 			}
 		})
 	}

@@ -17,6 +17,7 @@ import (
 func (s *Server) getTable(*http.Request, *struct{}) (any, error) {
 	s.change.Lock() // for the prepared change
 	defer s.change.Unlock()
+	prepared := s.pending()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := &api.Table{
@@ -26,8 +27,8 @@ func (s *Server) getTable(*http.Request, *struct{}) (any, error) {
 		Pairs: []api.Pair{}, Routes: api.RoutesOf(s.rib.Routes()),
 		Sessions: []api.Program{},
 	}
-	if p := s.prepared; p != nil {
-		t.Prepared = &p.Prepared
+	if prepared != nil {
+		t.Prepared = &prepared.Prepared
 	}
 	if p := s.rib.Plan(); p != nil {
 		if n, ok := p.NodeOf(s.cfg.MAC); ok {
