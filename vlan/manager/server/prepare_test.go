@@ -49,6 +49,8 @@ func TestPrepareAndCommit(t *testing.T) {
 		return [2]string{"/v1/prepare", `{"id":"` + id + `","lease_ms":1000,"rollback":true}`}
 	}
 	back := [2]string{"/v1/rollback", `{}`}
+	plan := [2]string{"PUT /v1/table", `{"plan":` + otherPlan + `}`}
+	first := [2]string{"PUT /v1/table", `{"plan":` + strings.Replace(onePlan, `{"vids"`, `{"pcp":1,"vids"`, 1) + `}`}
 	pairs := [2]string{"PATCH /v1/pairs", `{"pairs":[{"a":"0","b":"1","vid":1}]}`}
 	wait := func(d time.Duration) [2]string { return [2]string{"wait", d.String()} }
 	for _, c := range []struct {
@@ -75,6 +77,8 @@ func TestPrepareAndCommit(t *testing.T) {
 		{"abort of what is committed, and pairs set since more often than the history is long", slices.Concat([][2]string{prepare("a"), commit("a")}, slices.Repeat([][2]string{pairs}, api.MaxHistory+1), [][2]string{abort("a")}), make([]string, api.MaxHistory+4), 1},
 		{"abort twice", [][2]string{prepare("a"), commit("a"), abort("a"), abort("a")}, []string{"", "", "", ""}, 1},
 		{"abort of a committed rollback", [][2]string{prepare("a"), commit("a"), rollback("b"), commit("b"), abort("b")}, []string{"", "", "", "", ""}, 2},
+		{"abort of a committed rollback, and a plan set and rolled back since", [][2]string{prepare("a"), commit("a"), rollback("b"), commit("b"), plan, back, abort("b")}, []string{"", "", "", "", "", "", ""}, 2},
+		{"abort of two committed rollbacks", [][2]string{first, prepare("a"), commit("a"), rollback("b"), commit("b"), rollback("c"), commit("c"), abort("c"), abort("b")}, []string{"", "", "", "", "", "", "", "", ""}, 2},
 		{"rollback", [][2]string{prepare("a"), commit("a"), rollback("b"), commit("b")}, []string{"", "", "", ""}, 1},
 		{"rollback of the first", [][2]string{rollback("b")}, []string{"no_history"}, 1},
 		{"abort of another", [][2]string{prepare("a"), abort("b"), commit("a")}, []string{"", "", ""}, 2},

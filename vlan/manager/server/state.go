@@ -21,7 +21,7 @@ var ErrCorrupt = errors.New("corrupt state file")
 
 // stateFormat is the version of the state file. Files from oldestFormat on are read: a format has
 // no field less than the one before.
-const stateFormat, oldestFormat = 3, 2
+const stateFormat, oldestFormat = 4, 2
 
 // ErrNewer: the state file is of a later version of this program, which has more in it.
 var ErrNewer = errors.New("state file of a later version")
@@ -33,9 +33,7 @@ type state struct {
 	MAC    transport.MAC `json:"mac"`
 	Start  uint64        `json:"start"` // the number of the manager's latest start: see api.Version
 	runningConfig
-	// Undo is what the group rollback in force has taken back, for its abort.
-	Undo *runningConfig `json:"undo,omitempty"`
-	Past []past         `json:"past,omitempty"` // what was in force before, the latest last
+	Past []past `json:"past,omitempty"` // what was in force before, the latest last
 }
 
 // runningConfig is what the operator has set: a plan, and pairs over it.
@@ -45,6 +43,8 @@ type runningConfig struct {
 	ID     string          `json:"id,omitempty"` // of the group change that brought the plan, if one did
 	Reason string          `json:"reason,omitempty"`
 	From   string          `json:"from,omitempty"` // who has set it: see callerOf
+	// Undo is what the group rollback that brought the plan has taken back, for its abort.
+	Undo *runningConfig `json:"undo,omitempty"`
 }
 
 func (c *runningConfig) planID() string {
@@ -54,12 +54,15 @@ func (c *runningConfig) planID() string {
 	return api.PlanID(&c.Plan.Plan)
 }
 
-// listed is the number of pairs that the plan lists.
-func (c *runningConfig) listed() int {
-	if c.Plan == nil {
-		return 0
+// listed is the number of pairs that the plan lists, and what an abort goes back to.
+func (c *runningConfig) listed() (n int) {
+	if c.Plan != nil {
+		n = len(c.Plan.Pairs)
 	}
-	return len(c.Plan.Pairs)
+	if c.Undo != nil {
+		n += c.Undo.listed()
+	}
+	return n
 }
 
 // activate makes the configuration the RIB's, and returns the programs' candidates that it cannot
@@ -90,7 +93,7 @@ const maxPastPairs = 1 << 20
 // push puts a configuration in the place of the one in force, which becomes the latest past one.
 func (s *state) push(config runningConfig) {
 	s.Past = append(slices.Clip(s.Past), past{s.runningConfig, time.Now()}) // a copy: s is one of another's
-	s.runningConfig, s.Undo = config, nil
+	s.runningConfig = config
 	s.trim()
 }
 
@@ -126,18 +129,13 @@ func (s *state) beforeGroup() int {
 
 // pushOver is push with other pairs over the plan in force, which stays that of its group change.
 func (s *state) pushOver(pairs []rib.Candidate, reason string) {
-	undo := s.Undo
-	s.push(runningConfig{Plan: s.Plan, ID: s.ID, Pairs: pairs, Reason: reason})
-	s.Undo = undo
+	s.push(runningConfig{Plan: s.Plan, ID: s.ID, Pairs: pairs, Reason: reason, Undo: s.Undo})
 }
 
 // pop goes back to the latest past configuration for which skip does not hold.
 func (s *state) pop(skip func(*runningConfig) bool) error {
 	for k := len(s.Past) - 1; k >= 0; k-- {
 		if p := s.Past[k].runningConfig; !skip(&p) {
-			if p.ID == "" || p.ID != s.ID { // else it is the same group change's, with other pairs over it
-				s.Undo = nil
-			}
 			s.Past, s.runningConfig = s.Past[:k], p
 			return nil
 		}
