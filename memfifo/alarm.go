@@ -41,8 +41,20 @@ func (d *Domain) onAlarm() {
 		d.advanceLeaving(now)
 		return
 	}
-	for _, p := range d.peers {
-		if p != nil {
+	d.alarmFrom(0, now)
+}
+
+// alarmFrom does what is due at the peers from the k-th on, also where a handler ends the goroutine
+// at one of them.
+func (d *Domain) alarmFrom(k int, now monotime.Time) {
+	defer func() {
+		if k < len(d.peers) {
+			defer d.alarmFrom(k+1, now)
+			d.peers[k].sendQueued(now) // and so its deadline is watched
+		}
+	}()
+	for ; k < len(d.peers); k++ {
+		if p := d.peers[k]; p != nil {
 			p.onAlarm(now)
 		}
 	}

@@ -135,8 +135,8 @@ func (p *peer) fail(err error) {
 	if lost && p.peerErr == nil {
 		p.peerErr = err
 	}
+	defer p.setDown(err) // also if a handler of the sender whose turn it is then does not return
 	if f := p.heldBy; f != nil {
 		f.unhold(p)
 	}
-	p.setDown(err)
 }

@@ -110,15 +110,20 @@ func (s senders) err() error {
 	return &SendersDownError{Nodes: s.down()}
 }
 
-// setDown notes that a sender is down, and wakes those who may wait for it.
+// setDown notes that a sender is down: it tells the handlers, and wakes those who may wait for it.
 func (p *peer) setDown(err error) {
 	down, ok := errors.AsType[*PeerDownError](err)
 	if !ok {
 		return
 	}
+	defer p.endWaits(down)
 	for _, h := range p.d.handlers {
-		h.down(p, down)
+		defer h.down(p, down) // all are told, also if one does not return
 	}
+}
+
+// endWaits wakes those who may wait for a sender that is down.
+func (p *peer) endWaits(down *PeerDownError) {
 	if p.expecting == 0 {
 		return
 	}

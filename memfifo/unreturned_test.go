@@ -1,0 +1,95 @@
+package memfifo_test
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/transport/fault"
+)
+
+// watching has node 0 expect nodes to say something, by a handler of the given id. The nodes that it
+// is told of are in down. Where do is set, it is called when it has noted one.
+func watching(t *testing.T, c *cluster, id uint16, do func(), nodes ...mcd.NodeID) (down *[]mcd.NodeID) {
+	t.Helper()
+	down = new([]mcd.NodeID)
+	h, err := c.domains[0].Handle(id, memfifo.HandlerConfig{
+		Public: true, Record: func(memfifo.Sender, []byte) {},
+		Down: func(err *memfifo.PeerDownError) {
+			*down = append(*down, err.Node)
+			if do != nil {
+				do()
+			}
+		},
+	})
+	must(t, err)
+	for _, node := range nodes {
+		must(t, c.domains[node].Remote(memfifo.PublicKey(0, id)).Push(t.Context(), []byte("here")))
+		must(t, c.domains[node].Flush(t.Context()))
+		must(t, h.Expect(node))
+	}
+	return down
+}
+
+// A handler that ends its goroutine when it is told of a node keeps nobody from hearing of that one,
+// nor of others that are silent as long.
+func TestDown_ThatDoesNotReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 4, -1, fault.Config{}, 1)
+		q, err := c.domains[0].NewFIFO(1, make([]byte, memfifo.MinFIFO))
+		must(t, err)
+		var told []*[]mcd.NodeID
+		for id := uint16(5); id < 9; id++ {
+			told = append(told, watching(t, c, id, runtime.Goexit, 1, 2, 3))
+		}
+		must(t, q.Expect(1, 2, 3))
+		for node := 1; node < 4; node++ {
+			c.faults[node].Cut(true)
+		}
+		if _, err := q.Pop(limit(t), nil); !errors.Is(err, memfifo.ErrPeerDown) {
+			t.Errorf("Pop: %v", err)
+		}
+		time.Sleep(time.Minute)
+		for k, down := range told {
+			if slices.Sort(*down); fmt.Sprint(*down) != "[1 2 3]" {
+				t.Errorf("handler %d was told of nodes %v", k, *down)
+			}
+		}
+	})
+}
+
+// A node that is down is told of, though its room in a FIFO goes to a sender whose next record is for
+// a handler that ends its goroutine.
+func TestDown_WhereItsRoomIsForAHandlerThatDoesNotReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 3, -1, fault.Config{}, 1)
+		q, err := c.domains[0].NewFIFO(1, make([]byte, memfifo.MinFIFO))
+		must(t, err)
+		down := watching(t, c, 6, nil, 1)
+		got := badHandler(t, c.domains[0], runtime.Goexit)
+		push := func(node, size int) {
+			must(t, c.domains[node].Remote(q.Key()).Push(t.Context(), make([]byte, size)))
+			synctest.Wait()
+		}
+		push(0, 28)
+		push(0, 8)
+		push(1, 28) // waits for room
+		push(2, 8)  // waits for its turn
+		must(t, c.domains[2].Remote(memfifo.PublicKey(0, 5)).Push(t.Context(), []byte("bad")))
+		synctest.Wait()
+		if len(*got) > 0 {
+			t.Fatalf("%q came before the record that waits", *got)
+		}
+		c.faults[1].Cut(true)
+		time.Sleep(2 * memfifo.DefaultPeerTimeout) // and not when it has been silent once more
+		if fmt.Sprint(*got) != "[bad]" || fmt.Sprint(*down) != "[1]" {
+			t.Errorf("%q were handled; told of nodes %v", *got, *down)
+		}
+	})
+}
