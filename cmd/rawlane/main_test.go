@@ -92,16 +92,49 @@ func runScripts(t *testing.T, dir string) {
 	})
 }
 
-// takeDown removes the bed that a failed script may have left.
+// takeDown removes the beds that a failed script may have left.
 func takeDown(runtimeDir string) {
 	self, err := os.Executable()
 	if err != nil {
 		return
 	}
-	down := exec.Command(self)
-	down.Args = []string{"rawlane", "testbed", "down"}
-	down.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+runtimeDir)
-	_ = down.Run() // usually there is none
+	run := func(args ...string) string {
+		command := exec.Command(self)
+		command.Args = append([]string{"rawlane", "testbed"}, args...)
+		command.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+runtimeDir)
+		out, _ := command.Output() // where there are no beds there may be no namespaces either
+		return string(out)
+	}
+	for _, name := range strings.Fields(run("list")) {
+		run("down", "--name", name)
+	}
+}
+
+// The beds of a script that fails go, whatever their names are.
+func TestTakeDown(t *testing.T) {
+	if !namespaces(t) {
+		t.Skip("no network namespaces")
+	}
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) string {
+		command := exec.Command(self)
+		command.Args = append([]string{"rawlane", "testbed"}, args...)
+		out, err := command.Output()
+		if err != nil {
+			t.Fatal(args, err)
+		}
+		return string(out)
+	}
+	run("up")
+	run("up", "--name", "two")
+	takeDown(os.Getenv("XDG_RUNTIME_DIR"))
+	if left := run("list"); left != "" {
+		t.Errorf("left: %s", left)
+	}
 }
 
 // namespaces reports whether this user can have test beds; root must.

@@ -129,7 +129,7 @@ func inNamespaces(
 			return nil
 		})
 		if err != nil {
-			return nil, nil, errors.Join(err, bed.Close())
+			return nil, nil, errors.Join(err, closeLinks(links), bed.Close())
 		}
 	}
 	return links, bed, nil
