@@ -36,6 +36,7 @@ type Engine struct {
 	kept     []*Message // in the order in which they came
 	blocked  []Rank     // who has a receive that is to be offered once an earlier one is gone
 	earlier  []*Pattern // scratch
+	steps    int        // what offerTo has looked at, for tests: receives, and pairs of them
 
 	sends    table[Send]    // that wait for Matched
 	receives table[Receive] // that are offered

@@ -199,17 +199,19 @@ func (e *Engine) offerTo(p *peer, out []Output) []Output {
 	wild, blocked := e.wild, false
 	e.earlier = e.earlier[:0]
 	for _, r := range p.posted {
-		for ; len(wild) > 0 && wild[0].order < r.order; wild = wild[1:] {
+		e.steps++
+		for ; len(wild) > 0 && wild[0].order < r.order && len(e.earlier) < maxEarlier; wild = wild[1:] {
 			e.earlier = append(e.earlier, &wild[0].Pattern)
 		}
 		if r.offer != 0 {
 			continue
 		}
 		long := r.Capacity >= e.cfg.OfferFrom
-		if long && !e.mayOffer(p) {
+		if len(e.earlier) >= maxEarlier || long && !e.mayOffer(p) {
 			blocked = true
 			break // nor will those behind it be offered
 		}
+		e.steps += len(e.earlier)
 		if !long || slices.ContainsFunc(e.earlier, r.overlaps) {
 			blocked = blocked || long
 			e.earlier = append(e.earlier, &r.Pattern)
