@@ -3,8 +3,9 @@ package optimize
 // batch returns the current choices with at most opt.Batch of the changes that lead to choice. It
 // makes one change after the other: first those that take load off the worst link, then those after
 // which the cost is least, and none that makes the worst link worse. If there is no such change, it
-// searches for the best plan with so few changes, made together.
-func (p *problem) batch(choice []int32, opt Options) []int32 {
+// searches for the best plan with so few changes, made together, and returns how many paths it has
+// tried for that.
+func (p *problem) batch(choice []int32, opt Options) (_ []int32, tried int) {
 	a := p.newAssignment()
 	a.takeCurrent()
 	var open []int
@@ -27,12 +28,12 @@ func (p *problem) batch(choice []int32, opt Options) []int32 {
 		}
 	}
 	if a.changed > 0 {
-		return a.choice
+		return a.choice, 0
 	}
 	few := *p
 	few.most = opt.Batch
 	s, _ := few.search(opt.effort())
-	return s.choice
+	return s.choice, s.tried
 }
 
 // nextChange returns the open change that comes next, or -1 if each makes the worst link worse.

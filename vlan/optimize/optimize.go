@@ -37,8 +37,10 @@ type Options struct {
 	Batch int
 	// Keep reports which pairs must keep their VID. It may be nil.
 	Keep func(plan.Pair) bool
-	// Effort bounds the search, in paths that are tried; 0 is DefaultEffort. The same effort gives
-	// the same plan on every machine.
+	// Effort bounds a search, in paths that are tried; 0 is DefaultEffort. Where what it finds is
+	// not for use, as it gains too little or as none of its changes can be the first of a Batch, a
+	// second search for a plan of few changes may take as much again. The same effort gives the
+	// same plan on every machine.
 	Effort int
 }
 
@@ -118,7 +120,8 @@ func (p *problem) solve(opt Options) (choice []int32, stopped Stop, tried int) {
 		return choice, GainTooSmall, tried + s.tried
 	}
 	if opt.Batch > 0 && changes > opt.Batch {
-		return p.batch(s.choice, opt), EffortUsed, s.tried
+		choice, tried = p.batch(s.choice, opt)
+		return choice, EffortUsed, tried + s.tried
 	}
 	return s.choice, stopped, s.tried
 }

@@ -337,3 +337,31 @@ func TestOptimizeBoundsItsLooksAtLongRings(t *testing.T) {
 		t.Errorf("%d views, %d cuts of %d links; want 8 views, and 2^24 links in all cuts at most", views, cuts, switches)
 	}
 }
+
+// A plan whose changes can only be made together costs a second search, for one of few changes: the
+// report has both, each as long as Options.Effort says.
+func TestOptimizeCountsBothSearches(t *testing.T) {
+	const effort = 2000
+	twice := 0
+	for seed := range uint64(600) {
+		top, demand := smallCase(rand.New(rand.NewPCG(seed, 3)))
+		from := vlantest.RandomPlan(top, seed)
+		_, once, err := optimize.Plan(top, demand, from, optimize.Options{Effort: effort})
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		_, r, err := optimize.Plan(top, demand, from, optimize.Options{Effort: effort, Batch: 1})
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if r.Tried < once.Tried || r.Tried-once.Tried > effort+effort/10 {
+			t.Errorf("seed %d: %d paths were tried, %d without Batch, at an effort of %d", seed, r.Tried, once.Tried, effort)
+		}
+		if r.Tried > once.Tried {
+			twice++
+		}
+	}
+	if twice == 0 {
+		t.Error("no plan took a second search")
+	}
+}
