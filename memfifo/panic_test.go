@@ -85,36 +85,6 @@ func TestHandler_ThatDoesNotReturn(t *testing.T) {
 	}
 }
 
-// A handler that panics, or ends its goroutine, in one that polls in a Get leaves the memory to its
-// caller: the reply is an orphan.
-func TestHandler_ThatDoesNotReturnInAGet(t *testing.T) {
-	for name, end := range map[string]func(){"panic": func() { panic("by the test") }, "Goexit": runtime.Goexit} {
-		eps, d := pipedWith(t, mcd.Config{Spin: time.Minute}) // in real time: Get polls
-		ctx := limit(t)
-		w, err := d[0].Register(1, []byte("the data"), memfifo.All)
-		must(t, err)
-		badHandler(t, d[1], end)
-		to, from := d[0].Remote(memfifo.PublicKey(1, 5)), d[1].Remote(w.Key())
-		buf := make([]byte, 8)
-		must(t, while(eps, func() error { return from.Get(ctx, 0, buf) }))
-		clear(buf)
-		must(t, while(eps, func() error { return errors.Join(to.Push(ctx, []byte("good")), d[0].Flush(ctx)) }))
-		must(t, to.Push(ctx, []byte("bad")))
-		outlive(func() {
-			_ = from.Get(ctx, 0, buf)
-			t.Errorf("%s: Get has returned", name)
-		})
-		settle(eps)
-		if string(buf) != string(make([]byte, 8)) {
-			t.Errorf("%s: %q has come to who waits no more", name, buf)
-		}
-		must(t, while(eps, func() error { return errors.Join(from.Get(ctx, 0, buf), d[1].Flush(ctx)) }))
-		if string(buf) != "the data" {
-			t.Errorf("%s: then %q", name, buf)
-		}
-	}
-}
-
 // A handler that panics, or ends its goroutine, in one that polls in Flush unlocks nothing that is not
 // locked, which would end the process.
 func TestHandler_ThatDoesNotReturnInAFlush(t *testing.T) {

@@ -1,6 +1,7 @@
 package memfifo_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -56,6 +57,7 @@ func TestDown_ThatDoesNotReturn(t *testing.T) {
 			t.Errorf("Pop: %v", err)
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		for k, down := range told {
 			if slices.Sort(*down); fmt.Sprint(*down) != "[1 2 3]" {
 				t.Errorf("handler %d was told of nodes %v", k, *down)
@@ -88,8 +90,49 @@ func TestDown_WhereItsRoomIsForAHandlerThatDoesNotReturn(t *testing.T) {
 		}
 		c.faults[1].Cut(true)
 		time.Sleep(2 * memfifo.DefaultPeerTimeout) // and not when it has been silent once more
+		synctest.Wait()
 		if fmt.Sprint(*got) != "[bad]" || fmt.Sprint(*down) != "[1]" {
 			t.Errorf("%q were handled; told of nodes %v", *got, *down)
 		}
 	})
+}
+
+// endsWait is a context that ends the goroutine which waits, as a handler does that runs there.
+type endsWait struct {
+	context.Context
+	end func()
+}
+
+func (e *endsWait) Done() <-chan struct{} {
+	e.end()
+	return nil
+}
+
+// A Get whose wait does not return leaves the memory to its caller: the reply is an orphan.
+func TestGet_ThatDoesNotReturn(t *testing.T) {
+	for name, end := range map[string]func(){"panic": func() { panic("by the test") }, "Goexit": runtime.Goexit} {
+		synctest.Test(t, func(t *testing.T) {
+			c := open(t, 2, -1, fault.Config{}, 1)
+			w := c.window(t, 1, 8)
+			copy(w.Bytes(), "the data")
+			r, buf := c.domains[0].Remote(w.Key()), make([]byte, 8)
+			must(t, r.Get(t.Context(), 0, buf))
+			clear(buf)
+			c.faults[1].Cut(true) // the reply comes later
+			outlive(func() {
+				_ = r.Get(&endsWait{t.Context(), end}, 0, buf)
+				t.Errorf("%s: Get has returned", name)
+			})
+			c.faults[1].Cut(false)
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if string(buf) != string(make([]byte, 8)) {
+				t.Errorf("%s: %q has come to who waits no more", name, buf)
+			}
+			must(t, errors.Join(r.Get(t.Context(), 0, buf), c.domains[0].Flush(t.Context())))
+			if string(buf) != "the data" {
+				t.Errorf("%s: then %q", name, buf)
+			}
+		})
+	}
 }
