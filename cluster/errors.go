@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +39,8 @@ func (e *MismatchError) Error() string {
 func (e *MismatchError) Is(target error) bool { return target == ErrMismatch }
 
 // IncompleteError says which nodes were heard and which were not. It is ErrIncomplete, it is
-// ErrVersion if Foreign is set, mcd.ErrKeyMismatch if Keys is, and it wraps the context's error.
+// ErrVersion if Foreign is set, mcd.ErrKeyMismatch if Keys is, ErrMismatch if Mismatch is, and it
+// wraps the context's error.
 type IncompleteError struct {
 	Cluster        mcd.ClusterID
 	Links          []transport.MAC // on which this node listened
@@ -46,7 +48,8 @@ type IncompleteError struct {
 	Missing        []mcd.NodeID
 	Foreign        transport.MAC // a node with another wire version, if one was heard
 	ForeignVersion int
-	Keys           error // mcd.ErrKeyMismatch, if a node with other keys was heard, or with none
+	Keys           error          // mcd.ErrKeyMismatch, if a node with other keys was heard, or with none
+	Mismatch       *MismatchError // a missing node that expects another cluster, if one was heard
 	Err            error
 }
 
@@ -67,6 +70,8 @@ func (e *IncompleteError) Error() string {
 	case e.ForeignVersion != 0:
 		fmt.Fprintf(&b, "; %v uses wire version %d, this program version %d: bring both up to date",
 			e.Foreign, e.ForeignVersion, mcd.WireVersion)
+	case e.Mismatch != nil:
+		fmt.Fprintf(&b, "; %v", e.Mismatch)
 	case len(e.Missing) == 0:
 		b.WriteString(" (all are there, but the time to hear of conflicts was not over: allow a few milliseconds more)")
 	default:
@@ -89,10 +94,11 @@ func list[T any](all []T, text func(T) string) string {
 	return strings.Join(parts, ", ")
 }
 
-// Is makes errors.Is hold for ErrIncomplete, and for ErrVersion where it applies.
+// Is makes errors.Is hold for ErrIncomplete, and for ErrVersion, mcd.ErrKeyMismatch and ErrMismatch
+// where they apply.
 func (e *IncompleteError) Is(target error) bool {
 	return target == ErrIncomplete || target == ErrVersion && e.ForeignVersion != 0 ||
-		target == mcd.ErrKeyMismatch && e.Keys != nil
+		target == mcd.ErrKeyMismatch && e.Keys != nil || target == ErrMismatch && e.Mismatch != nil
 }
 
 // Unwrap returns the context's error.
@@ -132,7 +138,13 @@ func (m *Membership) incomplete(cause error) error {
 	for _, k := range m.core.Missing() {
 		e.Missing = append(e.Missing, mcd.NodeID(k))
 	}
+	f := m.core.Fault()
 	m.mu.Unlock()
+	if b := f.B.Node; f.Kind != discovery.NoFault && !slices.ContainsFunc(e.Heard, func(p Peer) bool {
+		return uint16(p.ID) == b
+	}) {
+		_ = errors.As(m.fault(), &e.Mismatch) // it has said so less often than is sure
+	}
 	if from, version, ok := m.ep.Foreign(); ok {
 		e.Foreign, e.ForeignVersion = from, version
 	}

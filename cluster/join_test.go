@@ -256,6 +256,29 @@ func TestOtherIdeasOfTheCluster(t *testing.T) {
 	})
 }
 
+// A node that expects another cluster and ends before it has said so often enough is what a node
+// that hears no more of it names, rather than cables.
+func TestOtherIdeasOfTheCluster_ItsNodeEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSegment(t, 1)
+		a, b := s.node(mcd.Config{Node: 0}), s.node(mcd.Config{Node: 1})
+		var both sync.WaitGroup
+		both.Go(func() { _ = joinAll([]*mcd.Endpoint{a}, 2, 50*time.Millisecond) })
+		both.Go(func() {
+			r := joinAll([]*mcd.Endpoint{b}, 3, 5*time.Second)[0]
+			var e *cluster.IncompleteError
+			if !errors.As(r.err, &e) || !errors.Is(r.err, cluster.ErrMismatch) || e.Mismatch.Other.ID != 0 {
+				t.Errorf("%v, want what node 0 expects", r.err)
+				return
+			}
+			if text := r.err.Error(); !strings.Contains(text, "it expects 2 nodes (give all the same number)") {
+				t.Errorf("text: %s", text)
+			}
+		})
+		both.Wait()
+	})
+}
+
 // Clusters on one segment do not meet each other.
 func TestClustersAreApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
