@@ -91,6 +91,10 @@ func Join(ctx context.Context, ep *mcd.Endpoint, cfg Config) (*Membership, error
 	m.mu.Lock() // a message may come before the port is known
 	m.port, err = ep.OpenPort(DiscoveryPort, mcd.PortOptions{Receive: m.receive, SkipSourceCheck: true})
 	m.mu.Unlock()
+	if errors.As(err, new(*mcd.PortBusyError)) {
+		return nil, fmt.Errorf("cluster: discovery: %w (a node of cluster %d is on this link already: "+
+			"end its program, or give another cluster id)", err, ep.Cluster())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cluster: discovery: %w", err)
 	}
