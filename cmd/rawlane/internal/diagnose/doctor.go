@@ -204,7 +204,7 @@ func examine(i *net.Interface) nicFinding {
 	}
 	n.adviseOccupied()
 	n.adviseAll(i.Flags)
-	n.Latency = slices.Concat(n.coalescing(), thisMachine().ofNIC(i.Name))
+	n.Latency = slices.Concat(n.coalescing(), thisMachine().ofNIC(i.Name, n.MAC))
 	return n
 }
 

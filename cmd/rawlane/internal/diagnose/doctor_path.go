@@ -32,6 +32,10 @@ func examinePath(ctx context.Context, addr string) finding {
 	return f
 }
 
+// longestPacket is what the length in an IPv4 header can say, in bytes: an interface whose MTU is
+// more, as the loopback's is, takes no longer ones.
+const longestPacket = 1<<16 - 1
+
 // ownMTU returns the MTU of the interface by which packets to an address leave, and the interface's
 // IP address.
 func ownMTU(addr string) (mtu int, ip netip.Addr) {
@@ -50,7 +54,7 @@ func ownMTU(addr string) (mtu int, ip netip.Addr) {
 		addrs, _ := i.Addrs()
 		for _, a := range addrs {
 			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr() == ip {
-				return i.MTU, ip
+				return min(i.MTU, longestPacket), ip
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
+	"github.com/rawlane/rawlane/transport"
 )
 
 func TestDoctor(t *testing.T) {
@@ -26,6 +27,16 @@ func TestDoctor(t *testing.T) {
 	}
 	if out, _, _ := command(t, "doctor", "--interface", "lo"); !strings.Contains(out, "yes  fabric links (in memory)") || !strings.Contains(out, "not an Ethernet interface") {
 		t.Errorf("%s", out)
+	}
+}
+
+// The loopback's MTU is longer than IP packets are: that is no fault of the path.
+func TestDoctor_PathOfTheLoopback(t *testing.T) {
+	switch f := examinePath(t.Context(), "127.0.0.1"); {
+	case strings.Contains(f.Reason, transport.ErrNotSupported.Error()):
+		t.Skip(f.Reason)
+	case !f.OK || f.Cure != "":
+		t.Errorf("%+v", f)
 	}
 }
 

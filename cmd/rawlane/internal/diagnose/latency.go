@@ -43,8 +43,13 @@ func (t tuning) ofHost() []finding {
 	return slices.Concat(t.governor(), t.idleStates())
 }
 
-// ofNIC are the findings of an interface. Those that are software alone have no interrupts.
-func (t tuning) ofNIC(name string) []finding {
+// ofNIC are the findings of an interface with that address. Those that are software alone have no
+// interrupts. Where /sys is of another network namespace, as it may be in one that has not mounted
+// its own, an interface of this name there is not the one here.
+func (t tuning) ofNIC(name, address string) []finding {
+	if there, _ := t.read(path.Join("sys/class/net", name, "address")); there != address {
+		return nil
+	}
 	return slices.Concat(t.interrupts(name), t.deferred(name), t.busyPolling(name))
 }
 

@@ -17,6 +17,9 @@ func machine(files map[string]string) tuning {
 	return tuning{all}
 }
 
+// serverMAC is the address of its NIC.
+const serverMAC = "02:00:00:00:00:45"
+
 // server is a machine where nothing is set for latency: two memories with eight cores each, and a
 // NIC beside the first.
 func server() map[string]string {
@@ -27,6 +30,7 @@ func server() map[string]string {
 		"sys/devices/system/cpu/cpu0/cpuidle/state1/name": "C1\n", "sys/devices/system/cpu/cpu0/cpuidle/state1/latency": "2\n",
 		"sys/devices/system/cpu/cpu0/cpuidle/state2/name": "C6\n", "sys/devices/system/cpu/cpu0/cpuidle/state2/latency": "133\n",
 		"sys/devices/system/cpu/cpu0/cpuidle/state2/disable": "0\n",
+		"sys/class/net/eth0/address":                         serverMAC + "\n",
 		"sys/class/net/eth0/device/numa_node":                "0\n",
 		"sys/devices/system/node/node0/cpulist":              "0-7\n",
 		"sys/class/net/eth0/device/msi_irqs/45":              "", "sys/class/net/eth0/device/msi_irqs/46": "",
@@ -50,7 +54,7 @@ func text(all []finding) string {
 // Each finding says what it found, what to gain, and the command that changes it.
 func TestTuning(t *testing.T) {
 	m := machine(server())
-	got := text(m.ofHost()) + text(m.ofNIC("eth0"))
+	got := text(m.ofHost()) + text(m.ofNIC("eth0", serverMAC))
 	want := `CPU governor | 2 cores are governed by powersave: after a rest they run slowly | up to half of the processor's time for a message that comes after a rest | sudo cpupower frequency-set -g performance
 C-states | an idle core takes up to 133 us to wake from C6 | up to 133 us for a message that is awaited asleep, and its p99 most; nothing where ends spin | sudo cpupower idle-set -D 5; or, while a program runs, hold /dev/cpu_dma_latency open with 0 in it
 IRQ placement | IRQ 45 of eth0 may be handled on cores 0-15, and the NIC is beside cores 0-7 | 0.3 to 1 us a frame, which crosses the machine otherwise | sudo systemctl stop irqbalance; echo 0 | sudo tee /proc/irq/45/smp_affinity_list; then: taskset -c 1 ./program
@@ -86,7 +90,7 @@ func TestTuning_Silent(t *testing.T) {
 			files[file] = text
 		}
 		m := machine(files)
-		got := text(m.ofHost()) + text(m.ofNIC("eth0"))
+		got := text(m.ofHost()) + text(m.ofNIC("eth0", serverMAC))
 		if strings.Contains(got, change.not) {
 			t.Errorf("%s: %s", name, got)
 		}
@@ -95,17 +99,25 @@ func TestTuning_Silent(t *testing.T) {
 		}
 	}
 	nothing := machine(nil)
-	if got := text(nothing.ofHost()) + text(nothing.ofNIC("eth0")); got != "" {
+	if got := text(nothing.ofHost()) + text(nothing.ofNIC("eth0", serverMAC)); got != "" {
 		t.Errorf("a machine without any such file: %s", got)
 	}
 	// A veth is no device, and has no interrupts.
-	if got := text(machine(server()).ofNIC("veth0")); got != "" {
+	if got := text(machine(server()).ofNIC("veth0", "")); got != "" {
 		t.Errorf("of an interface that is software: %s", got)
 	}
 	files := server()
 	files["dev/cpu_dma_latency"] = "x" // too short to be one
 	if got := text(machine(files).ofHost()); !strings.Contains(got, "C-states") {
 		t.Errorf("%s", got)
+	}
+}
+
+// In a network namespace that has not mounted its own /sys the files are those of an interface of
+// the same name elsewhere: its interrupts are not this one's.
+func TestTuning_OfAnotherNamespace(t *testing.T) {
+	if got := text(machine(server()).ofNIC("eth0", "02:00:00:00:00:01")); got != "" {
+		t.Errorf("of the namespace's eth0: %s", got)
 	}
 }
 
@@ -145,7 +157,7 @@ func (d denied) Open(name string) (fs.File, error) {
 // What may not be read is said, and is no reason to stop.
 func TestTuning_CannotTell(t *testing.T) {
 	m := tuning{denied{machine(server()).files, "proc/irq/45/smp_affinity_list"}}
-	got := text(m.ofNIC("eth0"))
+	got := text(m.ofNIC("eth0", serverMAC))
 	if !strings.Contains(got, "IRQ placement | cannot tell where the interrupts of eth0 are handled: ") ||
 		!strings.Contains(got, "permission denied") || !strings.Contains(got, "busy polling") {
 		t.Errorf("%s", got)
