@@ -1,5 +1,5 @@
 // Command rawlane shows, measures and looks after messaging over raw Ethernet.
-// Run it without arguments for its verbs.
+// Run it with --help for its verbs.
 //
 // Exit status: 0 if the work was done, 1 if it failed, 2 if the command line was wrong, 128 and the
 // number of the signal that ended it.

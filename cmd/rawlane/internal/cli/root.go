@@ -42,6 +42,13 @@ func NewRoot(verbs []func() *cobra.Command) *cobra.Command {
 	root.AddCommand(newVersionCommand())
 	root.SetHelpCommand(newHelpCommand(root))
 	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" { // cobra's exits with 0 where there is no such shell
+			shells := cmd.Commands()
+			cmd.RemoveCommand(shells...)
+			Group(cmd, "which shell?", shells...)
+		}
+	}
 	wrapHelp(root)
 	return root
 }

@@ -36,8 +36,9 @@ func NewPingCommand() *cobra.Command {
 and prints how long they took there and back. Exits with 1 if none is answered.
 
 Without --interface it starts nodes of its own and asks from node 0. On real machines, give
---interface, --node and --nodes; any program of the cluster answers on the others, such as: rawlane
-node --stay 1h.
+--interface, --node and --nodes: it is that node, whose own program must not run meanwhile, and it
+waits until all are there. Any program of the cluster answers on the others, such as: rawlane node
+--stay 1h.
 
   rawlane ping 1 --vids untagged,1-4
   rawlane ping 3 --all-vids --nodes 4              by which VIDs is it reached?
@@ -81,7 +82,7 @@ func (p *pingVerb) check(node string) error {
 	if err := p.validate(); err != nil {
 		return err
 	}
-	if !p.cluster.Here() && int(p.node) >= p.cluster.Nodes {
+	if p.cluster.Hostfile == "" && int(p.node) >= p.cluster.Nodes {
 		return cli.Misuse("node %d: there are %d (give more --nodes)", p.node, p.cluster.Nodes)
 	}
 	if !p.cluster.Here() && p.node == 0 || p.cluster.Here() && int(p.node) == p.cluster.Node {
