@@ -227,6 +227,8 @@ func TestFailures(t *testing.T) {
 		{"dump /nonexistent", "open /nonexistent: no such file or directory"},
 		{"dump main.go", "main.go: neither pcapng nor pcap"},
 		{"dump -", "not a capture: it has fewer than four bytes"},
+		{"manager --mac 02:00:00:00:00:01 --socket /proc/none/s", "(want a folder that is there and that this user may write to: --socket chooses)"},
+		{"route show --manager unix:/nonexistent", "no such file or directory (is a manager running there?)"},
 		{"doctor --interface nonexistent", "nonexistent: no such interface (there are: "},
 		{"run /nonexistent", `program "/nonexistent": no such file or directory`},
 		{"run no-such-program", `program "no-such-program": not found in PATH (want its path, as ./no-such-program)`},

@@ -9,10 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/rawlane/rawlane/vlan/manager/api"
@@ -202,10 +204,16 @@ func (c *Client) send(
 
 // unreachable makes an error api.ErrUnreachable, if it is not one already.
 func unreachable(err error) error {
-	if errors.Is(err, api.ErrUnreachable) {
+	cure := ""
+	switch {
+	case errors.Is(err, api.ErrUnreachable):
 		return err
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		cure = " (is a manager running there?)"
+	case errors.Is(err, fs.ErrPermission):
+		cure = " (is this user in the socket's group?)"
 	}
-	return fmt.Errorf("%w: %w", api.ErrUnreachable, err)
+	return fmt.Errorf("%w: %w%s", api.ErrUnreachable, err, cure)
 }
 
 // refusal decodes an answer that is not 200.

@@ -82,6 +82,7 @@ func TestDialWhatIsNoManagerOfThisVersion(t *testing.T) {
 		name, path, want string
 		is               error
 	}{
+		{"nobody, and what to look at", filepath.Join(t.TempDir(), "none"), "no such file or directory (is a manager running there?)", api.ErrUnreachable},
 		{"nobody", filepath.Join(t.TempDir(), "none"), "none: manager unreachable: dial unix", api.ErrUnreachable},
 		{"another server", answerer("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"), "HTTP status 404 (is it a rawlane manager, of this version?)", api.ErrProtocol},
 		{"no HTTP", answerer("SSH-2.0-x\r\n"), "it does not answer as HTTP", api.ErrProtocol},

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/user"
 	"strconv"
@@ -15,6 +17,9 @@ import (
 func ReadRules(path string) (*Rules, error) {
 	f, err := os.Open(path)
 	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("rules: %w (write who may have which sockets into it: docs/without-root.md)", err)
+		}
 		return nil, fmt.Errorf("rules: %w", err)
 	}
 	defer f.Close()

@@ -56,7 +56,11 @@ func (s *Server) ListenReadOnly(address string) (net.Addr, error) {
 }
 
 func listenError(network, address string, err error) error {
-	return fmt.Errorf("manager: listen on %s %s: %w", network, address, err)
+	cure := ""
+	if network == "unix" && (errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist)) {
+		cure = " (want a folder that is there and that this user may write to: --socket chooses)"
+	}
+	return fmt.Errorf("manager: listen on %s %s: %w%s", network, address, err, cure)
 }
 
 // serve has an HTTP server serve a listener, with its bounds, until Close.

@@ -45,7 +45,7 @@ func TestCheck(t *testing.T) {
 	if _, errs, status := verbs.Run(t, "grant", file); status != cli.ExitMisused || !strings.Contains(errs, "Usage") {
 		t.Errorf("an argument: status %d, said %q", status, errs)
 	}
-	if _, errs, status := verbs.Run(t, "grant", "--rules", file+".none"); status != cli.ExitFailed || !strings.Contains(errs, "no such file") {
+	if _, errs, status := verbs.Run(t, "grant", "--rules", file+".none"); status != cli.ExitFailed || !strings.Contains(errs, "no such file or directory (write who may have which sockets into it") {
 		t.Errorf("no rules: status %d, said %q", status, errs)
 	}
 }

@@ -2,7 +2,9 @@
 package key
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/spf13/cobra"
 
@@ -31,10 +33,14 @@ a key protects.
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ring := keyring.New()
 			ring.Encrypt = encrypt
-			if err := ring.WriteFile(args[0]); err != nil {
+			err := ring.WriteFile(args[0])
+			if errors.Is(err, fs.ErrExist) {
+				return fmt.Errorf("%w (nodes may use its key: give another name)", err)
+			}
+			if err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: a new key, which you alone may read. Copy it to all nodes, "+
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: a new key, which you alone may read. Copy it to all nodes, "+
 				"and give it with --key-file %s\n", args[0], args[0])
 			return err
 		},

@@ -202,7 +202,11 @@ func (c *ClusterFlags) endpoint(cfg mcd.Config, rec *recorder, links []transport
 	if cfg.Spin = c.Spin; c.Spin == 0 && c.explicit != nil && c.explicit("spin") {
 		cfg.Spin = -1 // not at all
 	}
-	return mcd.Open(cfg, links...)
+	e, err := mcd.Open(cfg, links...)
+	if errors.Is(err, mcd.ErrNoKeys) {
+		err = fmt.Errorf("%w (by flags: --key-file FILE, or --listen and a private address)", err)
+	}
+	return e, err
 }
 
 // recorder writes a node's frames to a file. A nil recorder does nothing.
