@@ -401,7 +401,7 @@ func sameHost(a, b string) bool {
 func interfaceNames(interfaces []net.Interface, addrs []net.Addr) string {
 	var names []string
 	for _, i := range interfaces {
-		names = append(names, fmt.Sprintf("%s %v", i.Name, i.HardwareAddr))
+		names = append(names, strings.TrimSpace(fmt.Sprintf("%s %v", i.Name, i.HardwareAddr))) // lo has none
 	}
 	for _, a := range addrs {
 		names = append(names, a.String())

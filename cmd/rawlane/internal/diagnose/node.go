@@ -92,6 +92,8 @@ func (n *nodeVerb) print(cmd *cobra.Command, m *launch.Member) error {
 		r.Process, r.InMemory = processes[other.MACs[0]]
 		about := r.Name
 		switch {
+		case r.Self && m.NIC == "": // shared memory has none
+			about = "(this one)"
 		case r.Self:
 			about = "(this one, " + m.NIC + ")"
 		case r.InMemory:
