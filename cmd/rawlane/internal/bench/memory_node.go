@@ -12,6 +12,7 @@ import (
 
 	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
+	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
 )
 
@@ -68,7 +69,12 @@ func (n *memoryNode) open(ctx context.Context) (err error) {
 		return err
 	}
 	n.other, n.queue = n.d.Remote(keys[0]), n.d.Remote(keys[1])
-	return nil
+	return n.expect(1 - n.ep.Node())
+}
+
+// expect has waits end when the other node dies: it is there, as its keys are.
+func (n *memoryNode) expect(other mcd.NodeID) error {
+	return errors.Join(n.window.Expect(other), n.records.Expect(other))
 }
 
 // notified waits for the next notification. More of them may be there already, for later.
