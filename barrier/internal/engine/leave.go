@@ -78,6 +78,7 @@ func (e *Engine) handleBye(now monotime.Time, from int, msg *Message, out []Send
 			break
 		}
 	}
+	e.forsake(from) // if it comes after the agreement
 	return out
 }
 

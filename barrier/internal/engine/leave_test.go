@@ -56,3 +56,25 @@ func TestArrive_WhatALeaverHasCompleted(t *testing.T) {
 	a.is(Failed, 1)
 	a.failure(Left, 0)
 }
+
+// A barrier that goes on after the agreement, as one that is gone has completed it, ends when
+// another one says goodbye that has not.
+func TestBye_AfterTheAgreement(t *testing.T) {
+	a := newAlone(t, "shuffle", 0, 3)
+	a.arrives(0)
+	a.arrives(1)
+	bye := a.from(2, Bye, 0, 0)
+	bye.Done = []Done{{0, 1}, {1, 0}}
+	a.hears(2, bye)
+	a.passes(0)
+	a.hears(1, a.reports(1, Left, 2))
+	if f := a.Failure(1); f == nil || a.Agreed() != f {
+		t.Fatalf("number 1 has failed: %v; agreed is %v", f, a.Agreed())
+	}
+	a.is(Waiting, 1) // it lacks what the other one has sent there
+	bye = a.from(1, Bye, 0, 0)
+	bye.Done = []Done{{0, 0}, {1, 0}}
+	a.hears(1, bye)
+	a.is(Failed, 1)
+	a.failure(Left, 2)
+}
