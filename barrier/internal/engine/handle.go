@@ -133,7 +133,8 @@ func (e *Engine) handleNoSuchGroup(m *machine, now monotime.Time, from int, msg 
 		}
 	case ofReport && e.agree.HandleNoGroup(now, from, msg.Generation):
 		e.conclude()
-	case !ofReport && e.gone != nil && e.incarnations[from] == 0 && m.state == Waiting && msg.Generation == m.generation:
+	case !ofReport && e.gone != nil && e.incarnations[from] == 0 &&
+		m.state == Waiting && msg.Generation == m.generation:
 		e.forsake(from)
 	}
 }
