@@ -150,7 +150,7 @@ func (e *Endpoint) countVerdict(v auth.Verdict, src transport.MAC) bool {
 	case auth.UnknownKey, auth.BadTag:
 		e.auth.otherKey.Store(packMAC(src))
 	}
-	e.dropped[verdictDrops[v]].add(1)
+	e.dropped[verdictDrops[v]].Add(1)
 	return false
 }
 
@@ -168,7 +168,7 @@ func (l *authLink) receiveContact(f *transport.Frame, slot int) {
 	verdict, out := l.verifier.Contact(now, &l.frame, &e.authHeader, l.out[:0])
 	l.out = out
 	if e.countVerdict(verdict, f.Src) {
-		e.auth.rxContacts.add(1)
+		e.auth.rxContacts.Add(1)
 	}
 	l.transmit(now, f)
 	released := l.verifier.Released()
@@ -192,7 +192,7 @@ func (l *authLink) deliver(r *auth.Frame, slot int) {
 	}
 	p, cause := e.owner(l.nic, &f, &e.header)
 	if p == nil {
-		e.dropped[cause].add(1)
+		e.dropped[cause].Add(1)
 		return
 	}
 	e.messages[slot].set(l.nic, f.Src, &e.header)
@@ -226,7 +226,7 @@ func (l *authLink) transmit(now monotime.Time, received *transport.Frame) {
 			f.Answers = received
 		}
 		if n, _ := e.nics[l.nic].link.Send(l.contact[:]); n == 1 {
-			e.auth.txContacts.add(1)
+			e.auth.txContacts.Add(1)
 		}
 		f.Answers = nil
 	}

@@ -17,7 +17,7 @@ type authenticator struct {
 	plain    [pollBatch][]byte // payloads that were decrypted; belongs to the holder of the poll lock
 	otherKey atomic.Uint64     // last sender of a frame that no key here opens
 
-	txContacts, rxContacts counter // written by the holder of the poll lock
+	txContacts, rxContacts atomic.Uint64
 
 	first chan contactRequest // addresses to which a first message goes
 	kick  chan struct{}       // wakes the authLoop before its time
@@ -114,7 +114,7 @@ func (e *Endpoint) advanceContacts(timer *time.Timer, begin bool, look monotime.
 		}
 		l.out = l.verifier.Advance(now, l.out[:0])
 		l.transmit(now, nil)
-		e.dropped[dropStale].add(uint64(l.verifier.Expired()))
+		e.dropped[dropStale].Add(uint64(l.verifier.Expired()))
 		if at, ok := l.verifier.Deadline(); ok && at.Before(next) {
 			next = at
 		}

@@ -75,20 +75,12 @@ const (
 	drops
 )
 
-// counter counts. Each is written by one goroutine at a time (the one that polls, or the one that
-// holds the outbox's lock) and read by any: so a plain store does, at 1 ns, where an atomic
-// addition costs 5.
-type counter struct{ n atomic.Uint64 }
-
-func (c *counter) add(n uint64) { c.n.Store(c.n.Load() + n) }
-func (c *counter) load() uint64 { return c.n.Load() }
-
 // traffic counts messages and the bytes of their payloads.
-type traffic struct{ messages, bytes counter }
+type traffic struct{ messages, bytes atomic.Uint64 }
 
 func (t *traffic) add(messages, bytes int) {
-	t.messages.add(uint64(messages))
-	t.bytes.add(uint64(bytes))
+	t.messages.Add(uint64(messages))
+	t.bytes.Add(uint64(bytes))
 }
 
 // Counters returns what the endpoint's ports, closed ones included, have sent and received since
@@ -102,14 +94,14 @@ func (e *Endpoint) Counters() Counters {
 		dropPlain: &c.DropPlain, dropKey: &c.DropKey, dropTag: &c.DropTag, dropReplay: &c.DropReplay,
 		dropStale: &c.DropStale, dropBudget: &c.DropBudget,
 	} {
-		*count = e.dropped[cause].load()
+		*count = e.dropped[cause].Load()
 	}
-	c.RxProbes = e.probes.asked.load()
-	c.ProbesAnswered = e.probes.answered.load()
-	c.ProbesUnanswered = e.probes.unanswered.load()
-	c.RxReplies = e.probes.replies.load()
+	c.RxProbes = e.probes.asked.Load()
+	c.ProbesAnswered = e.probes.answered.Load()
+	c.ProbesUnanswered = e.probes.unanswered.Load()
+	c.RxReplies = e.probes.replies.Load()
 	if a := e.auth; a != nil {
-		c.RxContacts, c.TxContacts = a.rxContacts.load(), a.txContacts.load()
+		c.RxContacts, c.TxContacts = a.rxContacts.Load(), a.txContacts.Load()
 		c.KeyReloads, c.KeyReloadFailures = a.reloads.Load(), a.failures.Load()
 	}
 	return c
@@ -139,10 +131,10 @@ func (c *Counters) add(p PortCounters) {
 // Counters returns what the port has sent, received and dropped.
 func (p *Port) Counters() PortCounters {
 	return PortCounters{
-		TxMessages:   p.tx.messages.load(),
-		TxBytes:      p.tx.bytes.load(),
-		RxMessages:   p.rx.messages.load(),
-		RxBytes:      p.rx.bytes.load(),
-		DropNoBuffer: p.noBuffer.load(),
+		TxMessages:   p.tx.messages.Load(),
+		TxBytes:      p.tx.bytes.Load(),
+		RxMessages:   p.rx.messages.Load(),
+		RxBytes:      p.rx.bytes.Load(),
+		DropNoBuffer: p.noBuffer.Load(),
 	}
 }

@@ -156,7 +156,7 @@ type Endpoint struct {
 
 	pollState
 	spinning spinPolicy
-	dropped  [drops]counter
+	dropped  [drops]atomic.Uint64
 	foreign  atomic.Uint64 // last frame of another version: its source address and version
 	probes   prober
 	drain    drain

@@ -194,7 +194,7 @@ func TestIntervals_PostponedUnmask(t *testing.T) {
 			e.postponeUnmask(clock.Now())
 			return e.postponed
 		}
-		before := e.locked.load()
+		before := e.locked.Load()
 		poll(true)
 		synctest.Wait()
 		const rounds = 20
@@ -209,7 +209,7 @@ func TestIntervals_PostponedUnmask(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		if n := e.locked.load() - before; n != 1+2*rounds {
+		if n := e.locked.Load() - before; n != 1+2*rounds {
 			t.Errorf("%d polls, want %d: the unmaskLoop wakes up while the program polls", n, 1+2*rounds)
 		}
 		time.Sleep(2*unmaskAfter - time.Nanosecond)
@@ -228,7 +228,7 @@ func TestTryUnmask_LateTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _, _, _ := openScripts(t, 1)
 		defer e.Close()
-		seen, set := e.locked.load(), clock.Now()
+		seen, set := e.locked.Load(), clock.Now()
 		unmasks := func(set monotime.Time) bool {
 			if !e.tryLockPoll() {
 				t.Fatal("somebody polls")

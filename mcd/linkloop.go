@@ -161,7 +161,7 @@ func (e *Endpoint) unmaskLoop() {
 	defer e.tick.Stop()
 	for range e.masked {
 		for {
-			seen, set := e.locked.load(), clock.Now()
+			seen, set := e.locked.Load(), clock.Now()
 			e.tick.Reset(unmaskAfter)
 			<-e.ticks
 			if e.closed.Load() || e.tryUnmask(seen, set) {
@@ -190,7 +190,7 @@ func (e *Endpoint) tryUnmask(seen uint64, set monotime.Time) bool {
 	}
 	defer e.unlockPoll()
 	gone := !e.postponed.Before(set) && clock.Now().Sub(e.postponed) >= 2*unmaskAfter
-	if e.locked.load() != seen && !gone {
+	if e.locked.Load() != seen && !gone {
 		return false
 	}
 	e.maskWakeups(false)

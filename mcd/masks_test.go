@@ -194,9 +194,9 @@ func TestBusyPoll_GivesTheLockBack(t *testing.T) {
 			if !e.lockPoll() {
 				t.Fatal("no poll lock")
 			}
-			before := e.locked.load()
+			before := e.locked.Load()
 			e.busyPoll()
-			if n := e.locked.load() - before; n != want || e.lock.Load() {
+			if n := e.locked.Load() - before; n != want || e.lock.Load() {
 				t.Errorf("%d frames: the lock was given back %d times, want %d; taken: %v", frames, n, want, e.lock.Load())
 			}
 		})

@@ -46,7 +46,7 @@ type pollState struct {
 	tick         *hrtimer.Timer
 	ticks        chan struct{} // signalled when tick fires, for the unmaskLoop
 	postponed    monotime.Time // when a poller has set tick last
-	locked       counter       // times that the lock was taken
+	locked       atomic.Uint64 // times that the lock was taken
 	spinners     atomic.Int32  // goroutines that spin
 	excess       atomic.Int32  // goroutines that sleep as there were maxSpinners of them
 	pollWaiters  atomic.Int32  // links' goroutines that wait for the lock
@@ -75,7 +75,7 @@ func (s *pollState) tryLockPoll() bool { return !s.lock.Load() && s.lock.Compare
 
 // unlockPoll gives the poll lock back.
 func (s *pollState) unlockPoll() {
-	s.locked.add(1)
+	s.locked.Add(1)
 	if len(s.owed) > 0 && !s.wakeupsOff {
 		s.wakeUnmaskLoop()
 	}

@@ -27,11 +27,11 @@ type Port struct {
 
 	spare atomic.Pointer[RecvDesc] // for Recv, so that it need not allocate
 
-	rx       traffic // written by the holder of the poll lock
-	noBuffer counter // likewise
+	rx       traffic
+	noBuffer atomic.Uint64
 
 	out outbox
-	tx  traffic // written under out.mu
+	tx  traffic
 
 	owed bool // Receive was told that more follows; belongs to the holder of the poll lock
 }
@@ -160,7 +160,7 @@ func (p *Port) deliver(run []Message, more bool) {
 		return
 	}
 	if !p.isOpen() { // closed by another port's Receive, since the messages were parsed
-		p.e.dropped[dropNoPort].add(uint64(len(run)))
+		p.e.dropped[dropNoPort].Add(uint64(len(run)))
 		return
 	}
 	size := 0
@@ -184,7 +184,7 @@ func (p *Port) place(m *Message) {
 	taken := d != nil || !p.closed.Load() && p.backlog.push(m)
 	p.mu.Unlock()
 	if !taken {
-		p.noBuffer.add(1)
+		p.noBuffer.Add(1)
 		return
 	}
 	p.rx.add(1, len(m.Payload))

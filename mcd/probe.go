@@ -90,7 +90,7 @@ type prober struct {
 	reply []byte
 	sent  [1]transport.Frame
 
-	asked, answered, unanswered, replies counter
+	asked, answered, unanswered, replies atomic.Uint64
 }
 
 func (s *prober) init() {

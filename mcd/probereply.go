@@ -12,7 +12,7 @@ import (
 func (e *Endpoint) receiveProbe(nic int, f *transport.Frame, h *wire.Header) {
 	var head wire.ProbeHead
 	if cause, ok := e.acceptProbe(f, h, &head); !ok {
-		e.dropped[cause].add(1)
+		e.dropped[cause].Add(1)
 		return
 	}
 	p := &e.probes.got
@@ -29,9 +29,9 @@ func (e *Endpoint) receiveProbe(nic int, f *transport.Frame, h *wire.Header) {
 	}
 	if p.Reply {
 		p.PeerReceivedTag = transport.OptionalTagFromTCI(head.Has(wire.ProbeReceivedTagged), head.ReceivedTCI)
-		e.probes.replies.add(1)
+		e.probes.replies.Add(1)
 	} else {
-		e.probes.asked.add(1)
+		e.probes.asked.Add(1)
 		if p.From != e.cfg.Node {
 			e.reply(p, h.Payload, &head)
 		}
@@ -79,10 +79,10 @@ func (e *Endpoint) reply(p *Probe, payload []byte, head *wire.ProbeHead) {
 	s.sent[0].Payload = s.reply
 	e.sealProbe(p.NIC, &s.sent[0], wire.Reply, p.From, head)
 	if _, err := e.nics[p.NIC].link.Send(s.sent[:]); err != nil {
-		s.unanswered.add(1)
+		s.unanswered.Add(1)
 		return
 	}
-	s.answered.add(1)
+	s.answered.Add(1)
 }
 
 // tell takes p to the ping that waits for it, and to all watchers.

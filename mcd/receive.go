@@ -42,7 +42,7 @@ func (e *Endpoint) receive(nic int, frames []transport.Frame, more bool) {
 		}
 		p, cause := e.owner(nic, &frames[i], &e.header)
 		if p == nil {
-			e.dropped[cause].add(1)
+			e.dropped[cause].Add(1)
 			continue
 		}
 		if e.auth != nil && !e.nics[nic].auth.authenticate(&frames[i], end) {
@@ -65,11 +65,11 @@ func (e *Endpoint) receive(nic int, frames []transport.Frame, more bool) {
 // parse reads a frame's header, or counts why it cannot.
 func (e *Endpoint) parse(f *transport.Frame) bool {
 	if f.EtherType != e.cfg.EtherType {
-		e.dropped[dropType].add(1)
+		e.dropped[dropType].Add(1)
 		return false
 	}
 	if c, ok := wire.ClusterOf(f.Payload); ok && ClusterID(c) != e.cfg.Cluster {
-		e.dropped[dropCluster].add(1)
+		e.dropped[dropCluster].Add(1)
 		return false
 	}
 	fault := e.parseHeader(f.Payload)
@@ -84,7 +84,7 @@ func (e *Endpoint) parse(f *transport.Frame) bool {
 			cause = dropPlain
 		}
 	}
-	e.dropped[cause].add(1)
+	e.dropped[cause].Add(1)
 	return false
 }
 
