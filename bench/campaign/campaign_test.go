@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -139,6 +140,36 @@ func TestCampaign_AJobThatFailsEndsTheOthers(t *testing.T) {
 	c.jobs = 2
 	if err := c.run(t.Context()); !errors.Is(err, broken) {
 		t.Errorf("%v, want %v", err, broken)
+	}
+}
+
+// What a command has started ends with it.
+func TestCommand_EndsItsGroup(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cmd := (&workshop{root: t.TempDir()}).command(ctx, "sh", "-c", "sleep 600 & echo there; wait")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "there\n" {
+		t.Fatal(line, err)
+	}
+	cancel()
+	over := make(chan struct{})
+	go func() { // until all have closed it that have it
+		_, _ = io.Copy(io.Discard, out)
+		close(over)
+	}()
+	select {
+	case <-over:
+	case <-time.After(time.Minute):
+		t.Error("what it has started goes on")
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Error("it has ended well")
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/rawlane/rawlane/internal/procgroup"
 )
 
 // workshop is where the tree is built.
@@ -63,11 +65,13 @@ func (w *workshop) digest(ctx context.Context, pkg string) (string, error) {
 	return fmt.Sprintf("%x", sha256.Sum256(b)), nil
 }
 
-// command is a command in the tree's root. The end of ctx interrupts it.
+// command is a command in the tree's root. The end of ctx ends it, with what it has started: package
+// go's fuzzer leaves its programs behind.
 func (w *workshop) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = w.root
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	procgroup.Own(cmd)
+	cmd.Cancel = func() error { procgroup.End(cmd, false); return nil }
 	cmd.WaitDelay = 10 * time.Second
 	return cmd
 }
