@@ -65,8 +65,8 @@ func (w *workshop) digest(ctx context.Context, pkg string) (string, error) {
 	return fmt.Sprintf("%x", sha256.Sum256(b)), nil
 }
 
-// command is a command in the tree's root. The end of ctx ends it, with what it has started: package
-// go's fuzzer leaves its programs behind.
+// command is a command in the tree's root. The end of ctx ends it, with what it has started: Go's
+// fuzzer leaves its programs behind.
 func (w *workshop) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = w.root
