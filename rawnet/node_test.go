@@ -168,7 +168,7 @@ func TestControlLoop_ThatDoesNotReturn(t *testing.T) {
 		c.s.CloseWrite()
 		n.startControl(c.peer)
 		n.mu.Unlock()
-		if _, err := accepted.Read(make([]byte, 1)); err != io.EOF || !ends.done.Load() {
+		if _, err := accepted.Read(make([]byte, 1)); !errors.Is(err, io.EOF) || !ends.done.Load() {
 			t.Errorf("%v, want EOF; a goroutine has ended: %v", err, ends.done.Load())
 		}
 		synctest.Wait()
