@@ -111,6 +111,14 @@ func (s *script) rare(what, rank int) {
 			s.harsh = true // it may be unreachable
 			m.Excuse(other)
 		}
+	case what == 5: // as for a mask that others do not have
+		for other := range s.sites {
+			if why, left := m.Departed(other); left {
+				m.Accuse(s.now, other, why)
+			} else if other != rank {
+				m.flush([]Send{m.Question(other, 0)})
+			}
+		}
 	}
 	s.after(rank)
 }
@@ -284,6 +292,7 @@ const (
 	leave   = 54
 	request = 57
 	look    = 60
+	ask     = 63   // of rank 0
 	arrival = 0x40 // of the first frame on its way
 	copied  = 0x80 // the first frame, and it is still on its way
 	lost    = 0x81
@@ -291,7 +300,7 @@ const (
 )
 
 // fuzzScripts are stories: all is well, once and twice; frames are lost, doubled and late; a member dies, and another one; a
-// member leaves, before or after a barrier; one is back before its death was noticed, or after.
+// member leaves, before or after a barrier; one is back before its death was noticed, or after; one is asked if it has left.
 var fuzzScripts = [][]byte{
 	{enter, enter + 1, enter + 2, arrival, arrival, arrival, arrival},
 	{enter, enter + 1, enter + 2, copied, arrival + 1, quarter, quarter, arrival + 1, copied},
@@ -305,6 +314,7 @@ var fuzzScripts = [][]byte{
 	{enter, enter + 1, kill, revive, enter, quarter, enter + 1, enter + 2, arrival, arrival, quarter},
 	{enter, enter + 1, enter + 2, quarter, kill + 1, quarter, revive + 1, quarter, enter + 1, enter + 4, leave, leave},
 	{enter, enter + 2, kill + 1, quarter, quarter, quarter, quarter, quarter, quarter, quarter, leave, leave, quarter, enter + 5},
+	{enter, ask, arrival, arrival, arrival, leave + 1, arrival, arrival, ask, leave + 1, quarter, ask, enter + 2, quarter, ask},
 }
 
 // Bytes are a script. Whatever they do: no early exit, no panic, no failure but silence, few
