@@ -302,7 +302,11 @@ func TestBench_ThreadsAreNotPinned(t *testing.T) {
 
 // A file of --capture that cannot be made leaves no folder of segments behind.
 func TestBench_FailedCaptureLeavesNothing(t *testing.T) {
-	dir := t.TempDir()
+	dir, err := os.MkdirTemp("/tmp", "rl") // a socket's path has 107 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	t.Setenv(launch.EnvSegmentDir, dir)
 	_, errs, status := command(t, "bench", "amo", "--link", "shm", "--mode", "threads", "--capture", filepath.Join(dir, "none", "x"))
 	if status != cli.ExitFailed || !strings.Contains(errs, "no such file or directory") {
