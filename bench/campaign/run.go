@@ -66,12 +66,11 @@ func (c *campaign) run(ctx context.Context) error {
 		})
 	}
 	jobs.Wait()
-	if err := context.Cause(ctx); errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	err := context.Cause(ctx)
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("stopped (the same command goes on from here): %w", err)
-	} else if err != nil {
-		return err
 	}
-	return nil
+	return err
 }
 
 // take returns the unit whose turn it is, for one job: nil if none is left that no job has, or

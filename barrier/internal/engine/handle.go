@@ -122,6 +122,8 @@ func (e *Engine) handleNotYet(m *machine, now monotime.Time, from int, msg *Mess
 // handleNoSuchGroup handles the answer that the group does not exist at a member: it was not made
 // yet, or, if the member was heard in it before it was asked, or is agreed to be gone, the member
 // has left it. What it has completed it does not know any more, or not with this incarnation.
+// Once it is agreed who is gone, a member that was never heard here is not awaited either: it hears
+// of that in its turn.
 func (e *Engine) handleNoSuchGroup(m *machine, now monotime.Time, from int, msg *Message) {
 	ofReport := msg.Answers == Report
 	switch {
