@@ -14,6 +14,7 @@ import (
 
 	"github.com/rawlane/rawlane/barrier/schedule"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli/clitest"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/keyring"
@@ -302,11 +303,7 @@ func TestBench_ThreadsAreNotPinned(t *testing.T) {
 
 // A file of --capture that cannot be made leaves no folder of segments behind.
 func TestBench_FailedCaptureLeavesNothing(t *testing.T) {
-	dir, err := os.MkdirTemp("/tmp", "rl") // a socket's path has 107 bytes
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := clitest.SocketDir(t)
 	t.Setenv(launch.EnvSegmentDir, dir)
 	_, errs, status := command(t, "bench", "amo", "--link", "shm", "--mode", "threads", "--capture", filepath.Join(dir, "none", "x"))
 	if status != cli.ExitFailed || !strings.Contains(errs, "no such file or directory") {

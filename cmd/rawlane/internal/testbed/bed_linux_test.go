@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli/clitest"
 )
 
 // signalPatience is longer than a signal takes from one end of a Unix socket to the other.
@@ -22,12 +23,7 @@ const signalPatience = 20 * time.Second
 func TestAsk_SignalBeforeTheRequestIsRead(t *testing.T) {
 	for name, comesFirst := range map[string]bool{"before it is sent": true, "on its way": false} {
 		t.Run(name, func(t *testing.T) {
-			short, err := os.MkdirTemp("/tmp", "rl") // a socket's path has 107 bytes
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = os.RemoveAll(short) })
-			t.Setenv("XDG_RUNTIME_DIR", short)
+			t.Setenv("XDG_RUNTIME_DIR", clitest.SocketDir(t))
 			path, err := bedSocket("bed")
 			if err != nil {
 				t.Fatal(err)
