@@ -127,6 +127,15 @@ func TestOpenLink_Refuses(t *testing.T) {
 	}
 }
 
+// A program that is alone has no link, and is told nevertheless of one that is none.
+func TestRun_AloneRefusesALinkThatIsNone(t *testing.T) {
+	t.Setenv(EnvLink, "token")
+	err := Run(t.Context(), Config{Nodes: 2}, func(context.Context, *Node) error { return nil })
+	if !errors.Is(err, ErrEnvironment) || !strings.Contains(err.Error(), "want ring, packet, xdp, udp or shm") {
+		t.Errorf("%v", err)
+	}
+}
+
 // The key file is the environment's, else the host file's; with neither there is none.
 func TestKeyFile(t *testing.T) {
 	dir := t.TempDir()

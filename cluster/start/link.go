@@ -24,14 +24,14 @@ import (
 // what reaches them.
 func (j *Job) openLink(ctx context.Context, env func(string) string) (transport.Link, error) {
 	kind, segment := env(EnvLink), env(EnvSegment)
+	if err := checkKind(kind); err != nil {
+		return nil, err
+	}
 	if j.Launcher == RawlaneRun { // each has its own interface, or is told what it shares
 		if kind == "shm" {
 			return shm.Open(segment, shm.Config{})
 		}
 		return nearest(segment)(openWire(env))
-	}
-	if err := checkKind(kind); err != nil {
-		return nil, err
 	}
 	at, err := j.places(ctx)
 	if err != nil {
@@ -150,9 +150,6 @@ func openWire(env func(string) string) (transport.Link, error) {
 	kind, listen := env(EnvLink), env(EnvListen)
 	if kind == "udp" && listen != "" {
 		return udp.Open(listen, udp.Config{Seeds: strings.Split(env(EnvSeeds), ",")})
-	}
-	if err := checkKind(kind); err != nil {
-		return nil, err
 	}
 	name, err := networkInterface(env)
 	if err != nil {

@@ -146,6 +146,9 @@ func Run(ctx context.Context, cfg Config, f func(ctx context.Context, n *Node) e
 		job.Size = cfg.Nodes
 	}
 	if job.Launcher == Nobody || job.Size == 1 {
+		if err := checkKind(os.Getenv(EnvLink)); err != nil { // it has none, but what is wrong is said
+			return fmt.Errorf("start: %w", err)
+		}
 		job.Local = job.Size
 		return runAll(ctx, cfg, job, f)
 	}

@@ -139,6 +139,9 @@ func (b *messageBench) part(ctx context.Context, n *node) error {
 				size, &transport.SizeError{Size: size, Max: most})
 		}
 	}
+	if err := cli.CheckFile("plot", b.plot); err != nil {
+		return err
+	}
 	n.lines.Say("waiting for the other nodes ...")
 	c, err := openClient(ctx, n.ep)
 	if err != nil {

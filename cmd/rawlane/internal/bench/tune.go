@@ -92,6 +92,11 @@ func (t *tuner) sizes(nodes int) (all []int) {
 
 // part measures the groups one after the other. The nodes that are not in one wait for its means.
 func (t *tuner) part(ctx context.Context, n *node) error {
+	if n.ep.Node() == 0 {
+		if err := cli.CheckFile("out", t.out); err != nil {
+			return err
+		}
+	}
 	x, err := cluster.OpenExchanger(n.ep, cluster.ExchangerConfig{PeerTimeout: launch.AskTimeout})
 	if err != nil {
 		return err

@@ -9,16 +9,38 @@ import (
 
 // WriteFile replaces the file that a flag names: all of the content or none.
 func WriteFile(flag, file string, content []byte) error {
-	if err := replaceFile(file, content); err != nil {
-		var where *fs.PathError
-		if errors.As(err, &where) {
-			err = where.Err
-		}
-		return fmt.Errorf("--%s %s: %w (want a file in a folder that is there and that you may write to)",
-			flag, file, err)
-	}
-	return nil
+	return fileError(flag, file, replaceFile(file, content))
 }
+
+// CheckFile tells before a long run that WriteFile could not write the file, and changes nothing
+// there. "" is no file.
+func CheckFile(flag, file string) error {
+	if info, err := os.Stat(file); file == "" || err == nil && !info.Mode().IsRegular() {
+		return nil
+	}
+	part := file + partSuffix
+	err := os.WriteFile(part, nil, 0o666)
+	if err == nil {
+		err = os.Remove(part)
+	}
+	return fileError(flag, file, err)
+}
+
+// fileError says which file of which flag could not be written, and what it takes.
+func fileError(flag, file string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var where *fs.PathError
+	if errors.As(err, &where) {
+		err = where.Err
+	}
+	return fmt.Errorf("--%s %s: %w (want a file in a folder that is there and that you may write to)",
+		flag, file, err)
+}
+
+// partSuffix is of a file that is being written.
+const partSuffix = ".part"
 
 // replaceFile writes beside the file and then renames. It writes directly into what is not a
 // regular file, such as /dev/stdout.
@@ -27,7 +49,7 @@ func replaceFile(file string, content []byte) error {
 	if err == nil && !info.Mode().IsRegular() {
 		return os.WriteFile(file, content, 0o666)
 	}
-	part := file + ".part"
+	part := file + partSuffix
 	err = os.WriteFile(part, content, 0o666)
 	if err == nil {
 		err = os.Rename(part, file)

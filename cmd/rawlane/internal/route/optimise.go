@@ -78,7 +78,7 @@ func (o *optimiseVerb) validate(_ *cobra.Command, args []string) error {
 	if !(o.PerChange >= 0) {
 		return cli.Misuse("--per-change %v: want 0 or more", o.PerChange)
 	}
-	return nil
+	return cli.CheckFile("out", o.Out)
 }
 
 func (o *optimiseVerb) run(cmd *cobra.Command, _ []string) error {

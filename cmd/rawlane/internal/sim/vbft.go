@@ -136,6 +136,9 @@ func (s *vbftVerb) validate(cmd *cobra.Command) error {
 	case s.compute < 0 || s.compute > time.Second:
 		return cli.Misuse("--compute %v: want 0 to %v", s.compute, time.Second)
 	}
+	if err := cli.CheckFile("plot", s.plot); err != nil {
+		return err
+	}
 	return s.validateTopology()
 }
 
