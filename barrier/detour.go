@@ -19,8 +19,8 @@ import (
 const maxDetours = 8
 
 // probeDoubtful sends probes to the members that are silent for half of the peer timeout, by tags
-// that are not those of their routes: not more often than nacks are sent, also if the timers of
-// other groups fire meanwhile. The caller holds Service.mu.
+// that are not those of their routes: not more often than nacks of one number are sent, also if
+// several wait. The caller holds Service.mu.
 func (c *memberSet) probeDoubtful(now monotime.Time) {
 	s := c.service
 	doubtful := c.engine.Doubtful(nil)

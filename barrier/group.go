@@ -54,7 +54,7 @@ type Options struct {
 	// Number tells barriers of one group apart that are in progress at one time.
 	Number uint8
 	// Members are the nodes that take part, this one among them. Empty is all. Each mask counts its
-	// own generations.
+	// own generations, and so is kept until the group is closed: some kilobytes.
 	Members Mask
 }
 

@@ -45,6 +45,22 @@ func TestClose_OfManyMasksRemembersAll(t *testing.T) {
 	})
 }
 
+// A node that has closed a group in which it has waited asks nobody any more for what is missing.
+func TestClose_AsksNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, 1, fault.Config{}, 0)
+		all := c.groups(t, barrier.GroupConfig{})
+		arrive(t, all[0], barrier.Options{})
+		_ = all[0].Close()
+		time.Sleep(time.Second)
+		sent := c.eps[0].LinkCounters(0).TxFrames
+		time.Sleep(time.Minute)
+		if more := c.eps[0].LinkCounters(0).TxFrames - sent; more > 0 {
+			t.Errorf("%d frames more", more)
+		}
+	})
+}
+
 // Nobody waits for a goodbye to be heard that has nobody to miss it: a node answers that has not made the
 // group.
 func TestClose_OfAGroupThatOthersLack(t *testing.T) {

@@ -33,6 +33,7 @@ type memberSet struct {
 	engine   *engine.Engine
 	entries  [Numbers]atomic.Pointer[entry]
 	probed   monotime.Time // the instant of the last probes
+	armed    bool          // the set is in Service.armed
 
 	offloaded *offloaded // nil: the engine counts all arrivals; it is not changed
 }
@@ -217,6 +218,23 @@ func (c *memberSet) flush() {
 		c.entries[number].Load().complete(c.explain(number))
 	}
 	c.service.arm(c)
+}
+
+// advance does what is due. The caller holds Service.mu.
+func (c *memberSet) advance(now monotime.Time) {
+	if c.offloaded != nil {
+		c.offloaded.collectAll(now)
+	}
+	if at, waits := c.engine.Deadline(); !waits || now.Before(at) {
+		return
+	}
+	c.service.out = c.engine.Advance(now, c.service.out[:0])
+	c.flush()
+	if c.offloaded != nil {
+		c.offloaded.endFailed(now)
+	}
+	c.probeDoubtful(now)
+	c.reportLate(now)
 }
 
 func (c *memberSet) send(m *engine.Send) {

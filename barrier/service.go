@@ -66,6 +66,8 @@ type Service struct {
 	buf     []byte
 	timer   *time.Timer
 	timerAt monotime.Time // when it fires; zero: not set
+	armed   []*memberSet  // those for which something may be due
+	spare   []*memberSet  // their memory the next time
 }
 
 // Open starts the barriers of an endpoint: one service per port. It sends nothing.
@@ -157,6 +159,10 @@ func (s *Service) post(nic int, to mcd.Dest) {
 // as it is, so that it is set once for many of them. The caller holds mu.
 func (s *Service) arm(c *memberSet) {
 	at, ok := c.engine.Deadline()
+	if ok && !c.armed {
+		c.armed = true
+		s.armed = append(s.armed, c)
+	}
 	if ok && (s.timerAt.IsZero() || at.Before(s.timerAt)) {
 		s.timerAt = at
 		s.timer.Reset(at.Sub(clock.Now()))
@@ -170,23 +176,20 @@ func (s *Service) tick() {
 	}
 }
 
-// advance advances all engines. It returns what is to be logged without mu: a logger takes its
-// time, and may call the service.
+// advance advances the engines for which something is due. It returns what is to be logged without
+// mu: a logger takes its time, and may call the service.
 func (s *Service) advance(now monotime.Time) [][]any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.timerAt = monotime.Time{}
-	for _, c := range s.sets {
-		if c.offloaded != nil {
-			c.offloaded.collectAll(now)
+	all := s.armed
+	s.armed, s.spare = s.spare[:0], all
+	for k, c := range all {
+		all[k], c.armed = nil, false
+		if s.sets[c.identity] == c { // it was not closed
+			c.advance(now)
+			s.arm(c)
 		}
-		s.out = c.engine.Advance(now, s.out[:0])
-		c.flush()
-		if c.offloaded != nil {
-			c.offloaded.endFailed(now)
-		}
-		c.probeDoubtful(now)
-		c.reportLate(now)
 	}
 	late := s.late
 	s.late = nil
