@@ -162,8 +162,12 @@ func fuzzTargets(root string) (all []fuzzTarget, err error) {
 }
 
 // fuzzSeconds is how long a piece is. What was found stays in Go's cache, and is gone through again
-// at the beginning of each piece: on a crowded machine that takes minutes.
-const fuzzSeconds = 300
+// at the beginning of each piece: on a crowded machine that takes minutes, and a piece that has got
+// no further is done again with twice the time, up to maxFuzzSeconds.
+const (
+	fuzzSeconds    = 300
+	maxFuzzSeconds = 4 * fuzzSeconds
+)
 
 // fuzzLine is a line of Go's fuzzer: how long it has run, and how many inputs it has made, or how
 // many of those that it had before it has gone through.
@@ -191,11 +195,22 @@ func (t fuzzTarget) unit() *unit {
 }
 
 func (t fuzzTarget) work(ctx context.Context, w *workshop, _, _ uint64) (r result, err error) {
+	for seconds := fuzzSeconds; ; seconds *= 2 {
+		r, err = t.fuzz(ctx, w, seconds)
+		done := err != nil || r.violation != nil || r.figures["seconds of fuzzing"] > 0
+		if done || seconds >= maxFuzzSeconds || ctx.Err() != nil {
+			return r, err
+		}
+	}
+}
+
+// fuzz runs Go's fuzzer for so many seconds.
+func (t fuzzTarget) fuzz(ctx context.Context, w *workshop, seconds int) (r result, err error) {
 	args := []string{"test", "./" + t.pkg, "-run", "^$", "-fuzz", "^" + t.name + "$", "-parallel", "1",
-		"-fuzztime", fmt.Sprintf("%ds", fuzzSeconds)}
+		"-fuzztime", fmt.Sprintf("%ds", seconds)}
 	out, err := w.command(ctx, "go", args...).CombinedOutput()
-	seconds, inputs := fuzzed(string(out))
-	r.figures = map[string]uint64{"seconds of fuzzing": seconds, "inputs of fuzzing": inputs}
+	fuzzedFor, inputs := fuzzed(string(out))
+	r.figures = map[string]uint64{"seconds of fuzzing": fuzzedFor, "inputs of fuzzing": inputs}
 	text := string(out)
 	if input, hung := givenUp(text); err != nil && hung && w.passes(ctx, t, input) {
 		r.figures["workers that were given up"] = 1

@@ -103,3 +103,21 @@ func TestFuzz_AWorkerThatIsGivenUp(t *testing.T) {
 		t.Errorf("%v, %v, want the bad one alone", left, err)
 	}
 }
+
+// A piece that has only gone through what was found before has more time, and one that never gets
+// further ends.
+func TestFuzz_GetsTimeBeyondItsCorpus(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	for enough, want := range map[string]uint64{"600s": 60, "2400s": 0} {
+		program := "#!/bin/sh\necho 'fuzz: elapsed: 4m0s, gathering baseline coverage: 8/9 completed'\n" +
+			"case \"$*\" in *" + enough + ") echo 'fuzz: elapsed: 5m0s, execs: 21 (7/sec), new';; esac\n"
+		if err := os.WriteFile(filepath.Join(dir, "go"), []byte(program), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		r, err := fuzzTarget{".", "FuzzIt"}.work(t.Context(), &workshop{root: dir}, 0, 1)
+		if err != nil || r.violation != nil || r.figures["seconds of fuzzing"] != want {
+			t.Errorf("%s would do: %v, %+v, want %d seconds", enough, err, r, want)
+		}
+	}
+}
