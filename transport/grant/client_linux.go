@@ -169,12 +169,12 @@ func (s *session) converse(r *protocol.Request) (*protocol.Reply, []int, error) 
 	if errors.Is(err, unix.ECONNRESET) {
 		n, oobn, _, _, err = s.conn.ReadMsgUnix(b, oob)
 	}
+	fds, bad := descriptors(oob[:oobn]) // a packet without bytes reads like the end, and may bring some
 	if err != nil {
-		return nil, nil, errEnded(err)
+		return nil, fds, errEnded(err)
 	}
-	fds, err := descriptors(oob[:oobn])
-	if err != nil {
-		return nil, fds, err
+	if bad != nil {
+		return nil, fds, bad
 	}
 	reply, err := protocol.ParseReply(b[:n])
 	if err == nil && reply.Error != nil {

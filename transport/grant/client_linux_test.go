@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -128,6 +130,39 @@ func TestOpenRefusesImpostors(t *testing.T) {
 				t.Fatalf("%s: %d descriptors are left", c.text, descriptors(t)-before)
 			}
 		}
+	}
+}
+
+// A packet without bytes, which reads like the connection's end, may bring descriptors all the
+// same: they are given back.
+func TestOpenRefusesDescriptorsWithNothing(t *testing.T) {
+	r, w, err := os.Pipe() // whose reader hears of its end once nobody has the writer
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }()
+	socket := impostor(t, func(c *net.UnixConn) bool {
+		if _, err := c.Read(make([]byte, protocol.MaxMessage)); err != nil {
+			return false
+		}
+		rights := unix.UnixRights(int(w.Fd()))
+		h := unix.Msghdr{Control: &rights[0]} // package unix would add a byte
+		h.SetControllen(len(rights))
+		raw, _ := c.SyscallConn() // it does not fail
+		_ = raw.Control(func(fd uintptr) {
+			if _, _, e := unix.Syscall(unix.SYS_SENDMSG, fd, uintptr(unsafe.Pointer(&h)), 0); e != 0 {
+				t.Error(e)
+			}
+		})
+		_ = w.Close() // the client's is the last one
+		return false
+	})
+	if err := open(t, socket); err == nil || !strings.Contains(err.Error(), "hung up") {
+		t.Errorf("%v, want that it hung up", err)
+	}
+	_ = r.SetReadDeadline(time.Now().Add(patience))
+	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("%v: the client keeps what it was passed", err)
 	}
 }
 

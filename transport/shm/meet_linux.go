@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -293,22 +294,20 @@ func (l *Link) take(fd, size int) ([]byte, error) {
 	return l.memories.mapShared(fd, size)
 }
 
-// receive receives a packet and the descriptors that came with it, which the caller closes.
+// receive receives a packet and the descriptors that came with it, which the caller closes, also
+// with an error: a packet without bytes reads like the end, and may bring some.
 func receive(c *net.UnixConn) (b []byte, fds []int, err error) {
 	const most = 2 * hello.Descriptors // another version may have more
 	b, rights := make([]byte, hello.Len+1), make([]byte, unix.CmsgSpace(4*most))
 	n, nr, flags, _, err := c.ReadMsgUnix(b, rights) // the descriptors are closed on exec
-	if err != nil {
-		return nil, nil, err
-	}
-	messages, err := unix.ParseSocketControlMessage(rights[:nr])
-	if err != nil {
-		return nil, nil, err
-	}
+	messages, bad := unix.ParseSocketControlMessage(rights[:nr])
 	for i := range messages {
 		if some, err := unix.ParseUnixRights(&messages[i]); err == nil {
 			fds = append(fds, some...)
 		}
+	}
+	if err = cmp.Or(err, bad); err != nil {
+		return nil, fds, err
 	}
 	if flags&unix.MSG_CTRUNC != 0 {
 		return nil, fds, errors.New("descriptors were lost: this process has as many as it may (raise ulimit -n)")
