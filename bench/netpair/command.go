@@ -13,6 +13,7 @@ import (
 	"github.com/safchain/ethtool"
 
 	"github.com/rawlane/rawlane/bench/harness"
+	"github.com/rawlane/rawlane/internal/stackroom"
 )
 
 // Lines runs "rawlane bench ARGS" on the interfaces of the nodes, and returns the lines that node 0
@@ -62,6 +63,7 @@ func (p *Pair) change(features map[string]bool) error {
 				return err
 			}
 			defer e.Close()
+			stackroom.Grow()
 			return e.Change(Interface, features)
 		})
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/safchain/ethtool"
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/internal/stackroom"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -89,7 +90,9 @@ func AskDriver(ifi *net.Interface) (Driver, error) {
 		return Driver{}, fmt.Errorf("ask the driver for its features: %w", err)
 	}
 	defer e.Close()
-	features, _ := e.Features(ifi.Name)    // nil if the driver does not say
+	stackroom.Grow()
+	features, _ := e.Features(ifi.Name) // nil if the driver does not say
+	stackroom.Grow()
 	channels, _ := e.GetChannels(ifi.Name) // likewise zero
 	d := Driver{
 		FiltersVLANs: features["rx-vlan-filter"],

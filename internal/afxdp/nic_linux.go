@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime"
 	"time"
 
 	"github.com/safchain/ethtool"
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/internal/stackroom"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -39,7 +39,7 @@ func (n *nic) open(ifi *net.Interface) (err error) {
 		return fmt.Errorf("ask the driver for its features: %w", err)
 	}
 	n.index, n.ifname = ifi.Index, ifi.Name
-	growStack()
+	stackroom.Grow()
 	n.driver, _ = n.tool.DriverName(n.ifname)
 	return nil
 }
@@ -78,7 +78,7 @@ func (n *nic) hasCarrier() bool {
 	if n.tool == nil {
 		return true
 	}
-	growStack()
+	stackroom.Grow()
 	up, err := n.tool.LinkState(n.ifname)
 	return err != nil || up != 0
 }
@@ -116,24 +116,14 @@ func (n *nic) restore() error {
 
 // features returns the NIC's features, and which are on.
 func (n *nic) features() (map[string]bool, error) {
-	growStack()
+	stackroom.Grow()
 	return n.tool.Features(n.ifname)
 }
 
 // change switches features on or off.
 func (n *nic) change(features map[string]bool) error {
-	growStack()
+	stackroom.Grow()
 	return n.tool.Change(n.ifname, features)
-}
-
-// growStack has the stack grow by more than package ethtool needs of it, before each of its calls.
-// The package hands the kernel memory of its stack by a number: if the stack grew after that, it
-// would be elsewhere, and the kernel would write into what may be another goroutine's by then.
-//
-//go:noinline
-func growStack() {
-	var room [64 << 10]byte
-	runtime.KeepAlive(&room)
 }
 
 func (n *nic) close() error {

@@ -1,6 +1,10 @@
 package server
 
-import "github.com/safchain/ethtool"
+import (
+	"github.com/safchain/ethtool"
+
+	"github.com/rawlane/rawlane/internal/stackroom"
+)
 
 // unknownSpeed is the answer of a driver without one.
 const unknownSpeed = 1<<32 - 1
@@ -12,7 +16,9 @@ func askDriver(name string) (driver string, speedMbps int) {
 		return "", 0
 	}
 	defer e.Close()
+	stackroom.Grow()
 	driver, _ = e.DriverName(name)
+	stackroom.Grow()
 	if speed, err := e.CmdGet(&ethtool.EthtoolCmd{}, name); err == nil && speed != unknownSpeed {
 		speedMbps = int(speed)
 	}
