@@ -17,6 +17,7 @@ import (
 type Link struct {
 	transport.Link
 	masker transport.WakeupMasker // the inner link, if it is one
+	stamps *stampedLink           // likewise
 	cut    atomic.Bool
 	closed atomic.Bool
 
@@ -47,11 +48,18 @@ func New(inner transport.Link, rng *rand.Rand, cfg Config) (*Link, error) {
 	}
 	l := &Link{Link: inner, rng: prng.Source(rng.Uint64()), cfg: cfg, model: cfg.model()}
 	l.masker, _ = transport.As[transport.WakeupMasker](inner)
+	l.stamps = newStampedLink(inner)
 	return l, nil
 }
 
-// Unwrap implements transport.Wrapper.
-func (l *Link) Unwrap() transport.Link { return l.Link }
+// Unwrap implements transport.Wrapper: it returns the inner link, or a wrapper around it if that
+// has stamps.
+func (l *Link) Unwrap() transport.Link {
+	if l.stamps != nil {
+		return l.stamps
+	}
+	return l.Link
+}
 
 // SetConfig changes what happens from the next Poll on; frames in the delay queue keep their due
 // times. If it returns an error, a field of cfg out of range, nothing has changed.
@@ -104,9 +112,13 @@ func (l *Link) Poll(frames []transport.Frame) (n int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.delayed.reclaim()
+	l.stamps.reset()
 	if _, some := l.delayed.next(); !some && l.model.IsZero() && !l.cut.Load() {
 		n, err = l.Link.Poll(frames)
 		l.counts.Received += uint64(n)
+		for i := range n {
+			l.stamps.add(i)
+		}
 	} else {
 		n, err = l.poll(frames)
 	}
@@ -120,6 +132,7 @@ func (l *Link) Poll(frames []transport.Frame) (n int, err error) {
 func (l *Link) poll(frames []transport.Frame) (n int, err error) {
 	now := clock.Now()
 	n = l.delayed.pop(now, frames)
+	l.stamps.addDelayed(n)
 	first, some := l.delayed.next()
 	arrived := frames[n:]
 	got, err := l.Link.Poll(arrived)
@@ -127,10 +140,13 @@ func (l *Link) poll(frames []transport.Frame) (n int, err error) {
 		if l.decide(now, &arrived[i]) {
 			frames[n] = arrived[i]
 			n++
+			l.stamps.add(i)
 			l.delayed.overtake(now)
 		}
 	}
-	n += l.delayed.pop(now, frames[n:])
+	late := l.delayed.pop(now, frames[n:])
+	l.stamps.addDelayed(late)
+	n += late
 	if next, ok := l.delayed.next(); ok && !l.masked && (!some || next.Before(first)) {
 		l.wakeAll()
 	}
