@@ -14,7 +14,7 @@ import (
 	"github.com/rawlane/rawlane/barrier/offload/internal/program"
 	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/internal/monotime"
-	"github.com/rawlane/rawlane/internal/stackroom"
+	"github.com/rawlane/rawlane/internal/room"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -90,7 +90,7 @@ func driverOf(ifname string) string {
 		return ""
 	}
 	defer tool.Close()
-	stackroom.Grow()
+	room.GrowStack()
 	name, _ := tool.DriverName(ifname)
 	return name
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/safchain/ethtool"
 
 	"github.com/rawlane/rawlane/bench/harness"
-	"github.com/rawlane/rawlane/internal/stackroom"
+	"github.com/rawlane/rawlane/internal/room"
 )
 
 // Lines runs "rawlane bench ARGS" on the interfaces of the nodes, and returns the lines that node 0
@@ -63,7 +63,7 @@ func (p *Pair) change(features map[string]bool) error {
 				return err
 			}
 			defer e.Close()
-			stackroom.Grow()
+			room.GrowStack()
 			return e.Change(Interface, features)
 		})
 		if err != nil {

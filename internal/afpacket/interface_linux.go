@@ -11,7 +11,7 @@ import (
 	"github.com/safchain/ethtool"
 	"golang.org/x/sys/unix"
 
-	"github.com/rawlane/rawlane/internal/stackroom"
+	"github.com/rawlane/rawlane/internal/room"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -90,9 +90,9 @@ func AskDriver(ifi *net.Interface) (Driver, error) {
 		return Driver{}, fmt.Errorf("ask the driver for its features: %w", err)
 	}
 	defer e.Close()
-	stackroom.Grow()
+	room.GrowStack()
 	features, _ := e.Features(ifi.Name) // nil if the driver does not say
-	stackroom.Grow()
+	room.GrowStack()
 	channels, _ := e.GetChannels(ifi.Name) // likewise zero
 	d := Driver{
 		FiltersVLANs: features["rx-vlan-filter"],

@@ -9,7 +9,7 @@ import (
 	"github.com/safchain/ethtool"
 	"golang.org/x/sys/unix"
 
-	"github.com/rawlane/rawlane/internal/stackroom"
+	"github.com/rawlane/rawlane/internal/room"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -39,7 +39,7 @@ func (n *nic) open(ifi *net.Interface) (err error) {
 		return fmt.Errorf("ask the driver for its features: %w", err)
 	}
 	n.index, n.ifname = ifi.Index, ifi.Name
-	stackroom.Grow()
+	room.GrowStack()
 	n.driver, _ = n.tool.DriverName(n.ifname)
 	return nil
 }
@@ -78,7 +78,7 @@ func (n *nic) hasCarrier() bool {
 	if n.tool == nil {
 		return true
 	}
-	stackroom.Grow()
+	room.GrowStack()
 	up, err := n.tool.LinkState(n.ifname)
 	return err != nil || up != 0
 }
@@ -116,13 +116,13 @@ func (n *nic) restore() error {
 
 // features returns the NIC's features, and which are on.
 func (n *nic) features() (map[string]bool, error) {
-	stackroom.Grow()
+	room.GrowStack()
 	return n.tool.Features(n.ifname)
 }
 
 // change switches features on or off.
 func (n *nic) change(features map[string]bool) error {
-	stackroom.Grow()
+	room.GrowStack()
 	return n.tool.Change(n.ifname, features)
 }
 

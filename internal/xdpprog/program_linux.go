@@ -6,8 +6,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
-	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/internal/room"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -38,7 +38,7 @@ type Program struct {
 
 // Load loads the program. Until SetSocket is called it passes all frames on.
 func Load(cfg Config) (*Program, error) {
-	if err := haveDescriptors(); err != nil {
+	if err := room.HaveDescriptors(); err != nil {
 		return nil, err
 	}
 	spec, err := loadLink()
@@ -67,22 +67,6 @@ func Load(cfg Config) (*Program, error) {
 		return nil, err
 	}
 	return p, nil
-}
-
-// haveDescriptors returns an error if this process is about to run out of descriptors. Package ebpf
-// takes a lack of them for one of features, and remembers that.
-func haveDescriptors() (err error) {
-	var fds [8]int // more than it opens at a time
-	n := 0
-	for ; n < len(fds) && err == nil; n++ {
-		fds[n], err = unix.EpollCreate1(unix.EPOLL_CLOEXEC)
-	}
-	for _, fd := range fds[:n] {
-		if fd >= 0 {
-			_ = unix.Close(fd) // it was only a try
-		}
-	}
-	return err
 }
 
 // Attach runs the program on an interface: in its driver, or in the kernel's generic code, behind

@@ -3,7 +3,7 @@ package server
 import (
 	"github.com/safchain/ethtool"
 
-	"github.com/rawlane/rawlane/internal/stackroom"
+	"github.com/rawlane/rawlane/internal/room"
 )
 
 // unknownSpeed is the answer of a driver without one.
@@ -16,9 +16,9 @@ func askDriver(name string) (driver string, speedMbps int) {
 		return "", 0
 	}
 	defer e.Close()
-	stackroom.Grow()
+	room.GrowStack()
 	driver, _ = e.DriverName(name)
-	stackroom.Grow()
+	room.GrowStack()
 	if speed, err := e.CmdGet(&ethtool.EthtoolCmd{}, name); err == nil && speed != unknownSpeed {
 		speedMbps = int(speed)
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/barrier/internal/slot"
+	"github.com/rawlane/rawlane/internal/room"
 )
 
 // maxMembers bounds the members of all slots together: those of 64 numbers of groups with 1024.
@@ -26,6 +27,9 @@ type Program struct {
 
 // Load loads the program with so many slots.
 func Load(slots int) (p *Program, err error) {
+	if err := room.HaveDescriptors(); err != nil {
+		return nil, err
+	}
 	spec, err := loadOffload()
 	if err != nil {
 		return nil, err

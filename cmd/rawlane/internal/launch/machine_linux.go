@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
-	"github.com/rawlane/rawlane/internal/stackroom"
+	"github.com/rawlane/rawlane/internal/room"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -90,21 +90,21 @@ func AskDriver(nic string) (f NICFacts) {
 		return f
 	}
 	defer e.Close()
-	stackroom.Grow()
+	room.GrowStack()
 	f.Driver, _ = e.DriverName(nic)
-	stackroom.Grow()
+	room.GrowStack()
 	if speed, err := e.CmdGet(&ethtool.EthtoolCmd{}, nic); err == nil && speed != unknownSpeed {
 		f.SpeedMbps = int(speed)
 	}
-	stackroom.Grow()
+	room.GrowStack()
 	if c, err := e.GetChannels(nic); err == nil {
 		f.Queues = int(max(c.CombinedCount, c.RxCount))
 	}
-	stackroom.Grow()
+	room.GrowStack()
 	if c, err := e.GetCoalesce(nic); err == nil {
 		f.RxCoalesceUsec, f.AdaptiveRx = int(c.RxCoalesceUsecs), c.UseAdaptiveRxCoalesce != 0
 	}
-	stackroom.Grow()
+	room.GrowStack()
 	if features, err := e.Features(nic); err == nil {
 		f.VLANFilter, f.VLANStrip = features["rx-vlan-filter"], features["rx-vlan-hw-parse"]
 		f.Segments = features["tx-udp-segmentation"]
