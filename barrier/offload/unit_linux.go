@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/safchain/ethtool"
@@ -55,6 +56,9 @@ func Open(ifname string) (*Unit, error) {
 
 func open(ifname string) (*Unit, error) {
 	ifi, err := net.InterfaceByName(ifname)
+	if _, unknown := errors.AsType[syscall.Errno](err); unknown { // the system did not say whether there is one
+		return nil, explain("look for the interface", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", transport.ErrNoInterface, err)
 	}
