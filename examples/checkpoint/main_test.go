@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -59,6 +60,59 @@ func TestRun_Lost(t *testing.T) {
 	for _, rank := range []int{0, 3, 4} {
 		if !errors.Is(errs[rank], errLost) {
 			t.Errorf("rank %d: %v, want %v", rank, errs[rank], errLost)
+		}
+	}
+}
+
+// A copy that a death has interrupted is not taken for the next one of the same number, which has
+// blocks on other ranks: what is left of it in a rank's memory is of other steps.
+func TestRecover_InterruptedCopy(t *testing.T) {
+	const n = 3
+	var wrong [n][]int
+	synctest.Test(t, func(t *testing.T) {
+		var ranks sync.WaitGroup
+		var prepared, recovered sync.WaitGroup // no rank goes on while another one is under way
+		prepared.Add(n)
+		recovered.Add(n)
+		for rank, ep := range mcdtest.Open(t, n, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}}) {
+			w, err := mpi.Open(ep, mpi.Config{PeerTimeout: peerTimeout})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ranks.Go(func() {
+				p := program{c: w.Comm(), memory: make([]uint64, 2*copySize)}
+				for k := range p.blocks {
+					if k%n == rank {
+						p.blocks[k] = firstBlock(k)
+					}
+				}
+				err := p.prepare(t.Context())
+				for k := range p.blocks { // copy 2 has come here, of later steps, and not everywhere
+					if p.memory[placeOf(1, k)] == 1 {
+						p.memory[placeOf(2, k)] = 2
+					}
+				}
+				prepared.Done()
+				prepared.Wait()
+				err = errors.Join(err, p.recover(t.Context())) // to copy 1, and makes a copy 2
+				recovered.Done()
+				recovered.Wait()
+				err = errors.Join(err, p.recover(t.Context())) // to that
+				for k, b := range p.blocks {
+					if b != nil && !slices.Equal(b, firstBlock(k)) {
+						wrong[rank] = append(wrong[rank], k)
+					}
+				}
+				if err = errors.Join(err, w.Close()); err != nil {
+					t.Errorf("rank %d: %v", rank, err)
+				}
+			})
+		}
+		ranks.Wait()
+	})
+	for rank, blocks := range wrong {
+		if blocks != nil {
+			t.Errorf("rank %d: blocks %v are those of another copy", rank, blocks)
 		}
 	}
 }

@@ -134,6 +134,7 @@ func (p *program) recover(ctx context.Context) error {
 	if err := p.share(ctx); err != nil {
 		return err
 	}
+	clear(p.memory[placeOf(p.made+1, 0):][:copySize]) // what came of a copy of that number is of other steps
 	if c.Rank() == 0 {
 		fmt.Printf("%d ranks go on from step %d\n", c.Size(), p.step)
 	}
