@@ -60,7 +60,10 @@ func userDir(dir string) string {
 // openFolder makes a segment's folder if it is not there, and takes its lock, for which it waits:
 // so long for each link that opens or closes meanwhile.
 func openFolder(dir, segment string, wait time.Duration) (f folder, unlock func(), err error) {
-	f = folder{filepath.Join(userDir(dir), segment)}
+	if dir, err = filepath.Abs(userDir(dir)); err != nil { // the program may go elsewhere
+		return f, nil, err
+	}
+	f = folder{filepath.Join(dir, segment)}
 	deadline, seen := time.Now().Add(wait), f.changed()
 	for pause := lockPause; ; pause = min(2*pause, maxLockPause) {
 		for _, d := range []string{filepath.Dir(f.path), f.path} {

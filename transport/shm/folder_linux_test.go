@@ -147,3 +147,20 @@ func TestSegmentsAreApart(t *testing.T) {
 	}
 	exchange(t, links[3], links[2])
 }
+
+// A link's folder stays where it was, wherever the program goes: its socket is taken away there.
+func TestFolder_OfAProgramThatMoves(t *testing.T) {
+	dir := shm.Folder(t)
+	t.Chdir(dir)
+	l := open(t, shm.Config{Dir: "links"})
+	t.Chdir(t.TempDir())
+	if want := filepath.Join(dir, "links", "test"); l.Folder() != want {
+		t.Errorf("the folder is %s, want %s", l.Folder(), want)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(filepath.Join(dir, "links")); err != nil || len(left) != 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}
