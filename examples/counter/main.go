@@ -80,8 +80,11 @@ func count(ctx context.Context, e *start.Node) error {
 	}
 	if w != nil {
 		sum, err := w.Load(0)
-		if want := uint64(adds * len(e.Nodes())); err != nil || sum != want {
-			return fmt.Errorf("the counter is %d, want %d: %w", sum, want, err)
+		if err != nil {
+			return err
+		}
+		if want := uint64(adds * len(e.Nodes())); sum != want {
+			return fmt.Errorf("the counter is %d, want %d", sum, want)
 		}
 		fmt.Printf("node %d: all %d came\n", e.Node(), sum)
 	}

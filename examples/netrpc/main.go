@@ -60,8 +60,10 @@ func ask(rounds int) func(context.Context, bothways.Way) error {
 		}
 		client := rpc.NewClient(c)
 		defer func() { _ = client.Close() }()
-		err = client.Call("Arith.Divide", &Numbers{1, 0}, new(int))
-		if err == nil || err.Error() != "divide by zero" {
+		switch err := client.Call("Arith.Divide", &Numbers{1, 0}, new(int)); {
+		case err == nil:
+			return errors.New("1 by 0 is a number")
+		case err.Error() != "divide by zero":
 			return fmt.Errorf("1 by 0: %w", err)
 		}
 		k := 0

@@ -46,8 +46,10 @@ func ask(rounds int) func(context.Context, bothways.Way) error {
 		if err := client.Set(ctx, "key", value, 0).Err(); err != nil {
 			return err
 		}
-		if got, err := client.Get(ctx, "no such key").Result(); !errors.Is(err, redis.Nil) {
-			return fmt.Errorf("a key that is not there: %q, %w", got, err)
+		if got, err := client.Get(ctx, "no such key").Result(); err == nil {
+			return fmt.Errorf("a key that is not there is %q", got)
+		} else if !errors.Is(err, redis.Nil) {
+			return fmt.Errorf("a key that is not there: %w", err)
 		}
 		return w.Latency("Redis, GET", rounds, func() error {
 			got, err := client.Get(ctx, "key").Result()

@@ -119,10 +119,17 @@ func (h *halo) receive(ctx context.Context, p *mcd.Port, step int) (left, right 
 		patience, cancel := context.WithTimeout(ctx, time.Second)
 		n, from, err := p.Recv(patience, b[:])
 		cancel()
-		if err != nil || n != edgeLen || b[4] > rightSide {
-			return 0, 0, fmt.Errorf("an edge of step %d: %d bytes from %v: %w", step, n, from, err)
+		if err != nil {
+			return 0, 0, fmt.Errorf("an edge of step %d: %w", step, err)
 		}
-		parity, side := binary.BigEndian.Uint32(b[:])%2, b[4]
+		if n != edgeLen || b[4] > rightSide {
+			return 0, 0, fmt.Errorf("an edge of step %d: %d bytes from %v", step, n, from)
+		}
+		of := int(binary.BigEndian.Uint32(b[:]))
+		if of != step && of != step+1 {
+			continue // a frame that came twice
+		}
+		parity, side := of%2, b[4]
 		h.here[parity][side] = true
 		h.value[parity][side] = math.Float64frombits(binary.BigEndian.Uint64(b[5:]))
 	}
