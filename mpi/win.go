@@ -101,6 +101,9 @@ func (v *window) open(ctx context.Context, c *Comm) (err error) {
 		err = err2
 	}
 	if err == nil {
+		err = v.forgetRefusals(ctx)
+	}
+	if err == nil {
 		err = v.comm.Barrier(ctx) // from now on all know all keys
 	}
 	if err != nil {
@@ -177,6 +180,13 @@ func (v *window) exchange(ctx context.Context, key memfifo.Key) error {
 	v.ready = true
 	w.windows[v.comm.context] = v
 	return nil
+}
+
+// forgetRefusals waits for what was refused in memory that had the number of a member's before: no
+// flush of this window tells of that.
+func (v *window) forgetRefusals(ctx context.Context) error {
+	err := v.w.layer.Domain.Flush(ctx, v.w.nodes(v.comm.members)...)
+	return errors.Join(v.flushed(nil, nil, err)...)
 }
 
 // release ends the use of the memory by others.

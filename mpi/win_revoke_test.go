@@ -79,3 +79,29 @@ func TestWin_Revoked(t *testing.T) {
 		})
 	}
 }
+
+// What was refused in a window that was revoked is not told of the next one, which has its number.
+func TestNewWin_AfterRefusals(t *testing.T) {
+	bubble(t, 2, late, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		ctx := t.Context()
+		d, err := c.Dup(ctx)
+		must(t, err)
+		v := newWin(t, d, make([]int64, 10))
+		must(t, v.Fence(ctx))
+		if c.Rank() == 1 {
+			time.Sleep(100 * time.Millisecond)
+			d.Revoke()
+		}
+		for c.Rank() == 0 && !d.Revoked() {
+			_ = v.Put(ctx, []int64{1}, 1, 0)
+			time.Sleep(50 * time.Microsecond)
+		}
+		must(t, v.Free(ctx))
+		time.Sleep(time.Second)
+		v = newWin(t, c, make([]int64, 10))
+		must(t, v.Fence(ctx))
+		must(t, v.Put(ctx, []int64{1}, 1-c.Rank(), 0))
+		must(t, v.Fence(ctx))
+		must(t, v.Free(ctx))
+	})
+}
