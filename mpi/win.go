@@ -110,6 +110,7 @@ func (v *window) open(ctx context.Context, c *Comm) (err error) {
 		if v.ready {
 			v.tellFreed() // to those for which it is made
 		}
+		_, _ = v.comm.barrierGroup() // those that are in its barrier hear that this process leaves it
 		v.release()
 		err = c.failure(err)
 	}

@@ -105,3 +105,24 @@ func TestNewWin_AfterRefusals(t *testing.T) {
 		must(t, v.Free(ctx))
 	})
 }
+
+// A process that gives up to make a window tells the others, wherever they wait for it.
+func TestNewWin_GivenUp(t *testing.T) {
+	for after := time.Duration(0); after < 8*time.Millisecond; after += 250 * time.Microsecond {
+		bubble(t, 3, late, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			must(t, c.Barrier(ctx))
+			mine := ctx
+			if c.Rank() == 1 {
+				mine, cancel = context.WithTimeout(ctx, after)
+				defer cancel()
+			}
+			_, err := mpi.NewWin(mine, c, make([]int64, 10))
+			if c.Rank() != 1 && errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("rank %d, given up by rank 1 after %v: %v", c.Rank(), after, err)
+			}
+			time.Sleep(2 * time.Minute)
+		})
+	}
+}
