@@ -36,10 +36,13 @@ func (c *Comm) beginDo(name string, f func(o collective) error) *Request {
 		return r
 	}
 	w.activate(r)
+	r.queued.Add(1) // Close completes the request before the operation ends
 	w.running.Go(func() {
 		err := o.run(f)
 		w.mu.Lock()
 		defer w.mu.Unlock()
+		r.queued.Add(-1)
+		w.idle.Broadcast()
 		w.complete(r, err)
 	})
 	return r

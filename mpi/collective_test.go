@@ -457,3 +457,26 @@ func TestDup_AtOnce(t *testing.T) {
 		must(t, second(mpi.Recv(ctx, made[0], make([]byte, 1), 0, 0)))
 	})
 }
+
+// An operation that Close has ended uses no memory of its caller's once Wait has returned.
+func TestIallreduce_Closed(t *testing.T) {
+	bubble(t, 2, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		slow := func(into, with []int) {
+			time.Sleep(2 * time.Second)
+			mpi.Sum(into, with)
+		}
+		result := []int{0}
+		r := mpi.Iallreduce(c, []int{1}, result, slow)
+		time.Sleep(time.Second) // both combine
+		var closing sync.WaitGroup
+		closing.Go(func() { must(t, c.World().Close()) })
+		if _, err := r.Wait(t.Context()); !errors.Is(err, mpi.ErrClosed) {
+			t.Errorf("%v", err)
+		}
+		result[0] = -1
+		closing.Wait()
+		if result[0] != -1 {
+			t.Errorf("rank %d: what came after Wait is %d", c.Rank(), result[0])
+		}
+	})
+}

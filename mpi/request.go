@@ -51,7 +51,8 @@ type Request struct {
 	detached  bool // nobody waits for it
 	multicast multicastWait
 
-	// queued is not 0 while an item that was not carried out, or a Get, uses the request's memory.
+	// queued is not 0 while an item that was not carried out, a Get, or a collective operation uses
+	// the request's memory.
 	queued atomic.Int32
 
 	returned atomic.Bool // by WaitAny or WaitSome; or it was not started yet
@@ -119,7 +120,7 @@ func (r *Request) await(ctx context.Context) error {
 }
 
 // Test reports whether the request is complete, and then what Wait would return. It polls once. Of
-// a send that a Revoke has ended it waits until its memory is not used any more.
+// what a Revoke or a Close has ended it waits until its memory is not used any more.
 func (r *Request) Test() (s Status, done bool, err error) {
 	if r == nil {
 		return noMessage, true, nil
