@@ -348,7 +348,10 @@ func (w *World) sayLeft(to matching.Rank, context uint32) {
 // takeMulticast takes in what a process says. The caller holds World.mu.
 func (c *Comm) takeMulticast(from matching.Rank, d *wire.Multicast, reliable bool) error {
 	k := c.rankOf(from)
-	if k < 0 || k == c.rank {
+	switch {
+	case k < 0 && !reliable: // it is of another color of the same Split, which has the same group
+		return nil
+	case k < 0 || k == c.rank:
 		return wire.ErrMalformed
 	}
 	w, m := c.w, c.multicastState()

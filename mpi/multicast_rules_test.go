@@ -466,3 +466,18 @@ func TestMulticast_AskedForAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// The communicators of a Split have one group: a frame of another one is nothing wrong.
+func TestMulticast_OfAnotherColor(t *testing.T) {
+	bubble(t, 4, fault.Config{}, byMulticast, func(t *testing.T, c *mpi.Comm) {
+		d, err := c.Split(t.Context(), c.Rank()%2, 0)
+		must(t, err)
+		for k := range 10 {
+			checkWithin(t, d, 2*k+c.Rank()%2, 0)
+		}
+		must(t, c.Barrier(t.Context()))
+		if n := c.World().Counters().Malformed; n > 0 {
+			t.Errorf("rank %d: %d records are malformed", c.Rank(), n)
+		}
+	})
+}
