@@ -101,7 +101,7 @@ func (o collective) share(data []byte, all func(rank int) []byte, err error) err
 	if o.Size() == 1 {
 		return err
 	}
-	numbers := make([]uint32, o.Size())
+	numbers, begun := make([]uint32, o.Size()), make([]bool, o.Size())
 	m := o.joinMulticasts()
 	for k := range numbers {
 		var order error
@@ -109,12 +109,14 @@ func (o collective) share(data []byte, all func(rank int) []byte, err error) err
 			numbers[k] = m.root.begin()
 		} else if numbers[k], order = m.source(k, o.members[k]).begin(); order != nil {
 			err = order
+		} else {
+			begun[k] = true
 		}
 	}
 	failed := o.lead(m, numbers[o.rank], data, err)
 	for k, number := range numbers {
 		switch {
-		case k == o.rank || number == 0:
+		case !begun[k]: // it is this process' own, or there was no room
 		case err != nil:
 			_ = o.listen(m, k, number, nil, err) // the same
 		default:

@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,4 +80,31 @@ func TestSource_Late(t *testing.T) {
 	if s.take(3, nil, false); s.missed != 0 { // also behind its Bcast's return
 		t.Errorf("%d missed, want 0", s.missed)
 	}
+}
+
+// After 2^32 multicasts by each all have what all have told.
+func TestShare_Wrap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := openTwo(t, Config{Algorithms: []Algorithm{{Operation: "allreduce", Name: byEach}}})
+		const base = 1<<32 - 3
+		for k, w := range []*World{w, other} {
+			w.mu.Lock()
+			m := w.comm.multicastState()
+			m.root.begun, m.root.listeners[1-k].has, m.root.listeners[1-k].met = base, base, true
+			s := m.source(1-k, w.comm.members[1-k])
+			s.begun, s.ended = base, base
+			w.mu.Unlock()
+		}
+		inBoth(t, func(c *Comm) error {
+			for k := range 40 {
+				sum := []int{0}
+				err := Allreduce(t.Context(), c, []int{k + c.Rank()}, sum, Sum)
+				if err != nil || sum[0] != 2*k+1 {
+					return fmt.Errorf("rank %d, %d: %d, %w", c.Rank(), k, sum[0], err)
+				}
+			}
+			return nil
+		}, w, other)
+		closeTwo(t, w, other)
+	})
 }
