@@ -168,6 +168,7 @@ func (m *multicasts) hear(rank int, d *wire.Multicast) error {
 		l.last = max(deafPause, 2*l.last)
 		l.deaf, l.pause, l.well = true, l.last, 0
 	default:
+		l.heard = d.Number - multicastAck // else it falls behind by half of all numbers
 		if l.well++; l.well >= l.last {
 			l.last = 0
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
+	"github.com/rawlane/rawlane/mpi/internal/wire"
 )
 
 // After 2^32 Bcasts of a root a Close sends what was lost, as it does before.
@@ -107,4 +108,27 @@ func TestShare_Wrap(t *testing.T) {
 		}, w, other)
 		closeTwo(t, w, other)
 	})
+}
+
+// A process to which nothing comes as a frame is found deaf, also after 2^31 multicasts that it has
+// heard.
+func TestRoot_DeafAfterMany(t *testing.T) {
+	m := multicasts{root: root{listeners: make([]listener, 1)}}
+	tell := func(number uint32, missed uint16) bool {
+		t.Helper()
+		if err := m.hear(0, &wire.Multicast{Kind: wire.Have, Number: number, Missed: missed}); err != nil {
+			t.Fatal(err)
+		}
+		return m.root.listeners[0].deaf
+	}
+	const step = 1 << 20
+	number := uint32(0)
+	for range 1<<31/step + 1 {
+		if number += step; tell(number, 0) {
+			t.Fatalf("deaf at %d", number)
+		}
+	}
+	if !tell(number+multicastAck, multicastAck) {
+		t.Error("not found deaf")
+	}
 }
