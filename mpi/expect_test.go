@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,5 +23,34 @@ func TestExpect_DownMeanwhile(t *testing.T) {
 		if n := w.ep.Counters().TxMessages - before; n > 0 {
 			t.Errorf("%d frames in a minute to a process that is down", n)
 		}
+	})
+}
+
+// A process that has begun anew is not probed for ever, as an epoch at its former self's memory was
+// asked for.
+func TestExpect_DownBeforeAnEpoch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := openTwo(t, Config{})
+		wins := make([]*Win[int], 2)
+		inBoth(t, func(c *Comm) (err error) {
+			wins[c.Rank()], err = NewWin(t.Context(), c, make([]int, 1))
+			return err
+		}, w, other)
+		_ = other.Close()
+		again, err := Open(other.ep, Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if err := wins[0].Start(t.Context(), 1); !errors.Is(err, ErrProcessFailed) {
+			t.Errorf("%v", err)
+		}
+		time.Sleep(time.Minute)
+		before := w.ep.Counters().TxMessages
+		time.Sleep(time.Minute)
+		if n := w.ep.Counters().TxMessages - before; n > 0 {
+			t.Errorf("%d frames in a minute to a process that is down", n)
+		}
+		closeTwo(t, w, again)
 	})
 }

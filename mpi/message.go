@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/mpi/internal/matching"
 )
 
@@ -235,17 +236,22 @@ func (w *World) expected(rank matching.Rank) (expect []*process) {
 	return expect
 }
 
-// expect has processes probed from now on, so that their death is noticed; but not one that was
-// found down meanwhile, which it is for good.
+// expect has processes probed from now on, so that their death is noticed.
 func (w *World) expect(all []*process) {
 	for _, p := range all {
-		_ = w.layer.Handler.Expect(p.ID) // a node that is not known, or a world that is closed: others tell
-		w.mu.Lock()
-		down := p.err != nil
-		w.mu.Unlock()
-		if down {
-			w.layer.Handler.Unexpect(p.ID)
-		}
+		w.probe(w.layer.Handler, p)
+	}
+}
+
+// probe has a handler probe a process; but not one that was found down meanwhile, which it is for
+// good.
+func (w *World) probe(h *memfifo.Handler, p *process) {
+	_ = h.Expect(p.ID) // a node that is not known, or a world that is closed: others tell
+	w.mu.Lock()
+	down := p.err != nil
+	w.mu.Unlock()
+	if down {
+		h.Unexpect(p.ID)
 	}
 }
 

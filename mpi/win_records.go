@@ -131,7 +131,7 @@ func (v *window) expect(m *member) {
 	m.expected = true
 	v.w.mu.Unlock()
 	if !expected {
-		_ = v.w.windowHandler.Expect(m.p.ID) // of a world that is closed: others tell
+		v.w.probe(v.w.windowHandler, m.p)
 	}
 }
 
