@@ -10,7 +10,7 @@ import (
 )
 
 // Barrier waits until all processes have called it: MPI_Barrier. It is package barrier's, and says
-// nothing of messages.
+// nothing of messages. One whose context has ended is resumed by the next one.
 func (c *Comm) Barrier(ctx context.Context) error {
 	return c.do(ctx, "barrier", func(o collective) error { return o.barrier(0, nil) })
 }
@@ -24,11 +24,15 @@ func (c *Comm) Ibarrier() *Request {
 	})
 }
 
-// turns are the barriers that were begun last, one of each number of package barrier's but 0: a
-// number is for one at a time.
+// numberOfFree is package barrier's number of the barrier of a Free: that of Barrier may be entered
+// still, by one whose context has ended.
+const numberOfFree = barrier.Numbers - 1
+
+// turns are the barriers that were begun last, one of each number of package barrier's but 0 and
+// numberOfFree: a number is for one at a time.
 type turns struct {
 	next int
-	over [barrier.Numbers - 1]chan struct{} // closed at its end
+	over [numberOfFree - 1]chan struct{} // closed at its end
 }
 
 // turn gives a barrier that is begun a number, says when the one before it with that number is

@@ -84,7 +84,7 @@ func (c *Comm) Free(ctx context.Context) error {
 	err := c.beginFree()
 	if err == nil {
 		if !c.revoked.Load() {
-			err = c.number(ctx, "free").barrier(0, nil)
+			err = c.number(ctx, "free").barrier(numberOfFree, nil)
 		}
 		c.endFree(err == nil && !c.revoked.Load())
 	}

@@ -249,3 +249,30 @@ func TestRevocable_Err(t *testing.T) {
 		t.Errorf("before it %v, then %v", before, ctx.Err())
 	}
 }
+
+// A Free does not return by the barrier of others that this process has entered before, and whose
+// context has ended.
+func TestFree_BehindABarrier(t *testing.T) {
+	freeing(t, 2, fault.Config{}, func(t *testing.T, worlds []*World, _ []*fault.Link, d []*Comm) {
+		start := time.Now()
+		inBoth(t, func(c *Comm) error {
+			d := d[c.Rank()]
+			if c.Rank() == 1 {
+				time.Sleep(2 * time.Second)
+				err := d.Barrier(t.Context())
+				time.Sleep(2 * time.Second)
+				return errors.Join(err, d.Free(t.Context()))
+			}
+			short, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := d.Barrier(short); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v", err)
+			}
+			err := d.Free(t.Context())
+			if after := time.Since(start); after < 4*time.Second {
+				t.Errorf("freed after %v, before the other one", after)
+			}
+			return err
+		}, worlds...)
+	})
+}
