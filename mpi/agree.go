@@ -168,8 +168,10 @@ func (c *Comm) agree(ctx context.Context, given consensus.Contribution) (consens
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, k := range c.ranksIn(o.value.Failed) { // who is out, is down here
-		if !w.closed {
-			w.fail(w.all[c.members[k]].ID, errFound)
+		if p := w.all[c.members[k]]; p.err == nil && !w.closed {
+			w.fail(p.ID, errFound)
+			p.queue = append(p.queue, item{record: matching.Record{Kind: matching.Gone}}) // it may wait for this one
+			w.begin(p)
 		}
 	}
 	return o.value, nil

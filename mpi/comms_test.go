@@ -1,12 +1,16 @@
 package mpi
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/rawlane/rawlane/mpi/internal/consensus"
 	"github.com/rawlane/rawlane/mpi/internal/wire"
+	"github.com/rawlane/rawlane/transport/fault"
 )
 
 // A record about a communicator that is being made is kept until it is there, and passed on then; if
@@ -111,5 +115,29 @@ func TestNewWin_LeavesNoCommunicator(t *testing.T) {
 				t.Errorf("%d communicators, %d and %d windows", len(w.comms), len(w.comm.windows), len(w.windows))
 			}
 		}
+	})
+}
+
+// A process that lives, and that others have agreed on without, hears that from each for which it
+// waits: also from one that has found it down by the agreement alone.
+func TestAgree_TellsWhoIsOut(t *testing.T) {
+	freeing(t, 3, fault.Config{}, func(t *testing.T, worlds []*World, _ []*fault.Link, d []*Comm) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		worlds[0].mu.Lock()
+		worlds[0].fail(worlds[2].me.ID, errFound)
+		worlds[0].mu.Unlock()
+		inBoth(t, func(c *Comm) (err error) {
+			if c.Rank() == 2 {
+				_, err = Recv(ctx, d[2], make([]byte, 1), 1, 0)
+			} else {
+				_, err = d[c.Rank()].Agree(ctx, 1)
+				time.Sleep(2 * time.Minute)
+			}
+			if !errors.Is(err, ErrProcessFailed) {
+				return fmt.Errorf("rank %d: %w", c.Rank(), err)
+			}
+			return nil
+		}, worlds...)
 	})
 }
