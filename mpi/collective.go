@@ -24,6 +24,9 @@ func (c *Comm) do(ctx context.Context, name string, f func(o collective) error) 
 	return c.number(ctx, name).run(f)
 }
 
+// errEnded: an Op has ended the goroutine that it was called in.
+var errEnded = errors.New("a function of the program's has ended the operation's goroutine")
+
 // begin has a goroutine do an operation. It ends with the world at the latest.
 func (c *Comm) beginDo(name string, f func(o collective) error) *Request {
 	w, r := c.w, new(Request)
@@ -38,12 +41,15 @@ func (c *Comm) beginDo(name string, f func(o collective) error) *Request {
 	w.activate(r)
 	r.queued.Add(1) // Close completes the request before the operation ends
 	w.running.Go(func() {
-		err := o.run(f)
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		r.queued.Add(-1)
-		w.idle.Broadcast()
-		w.complete(r, err)
+		err := errEnded
+		defer func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			r.queued.Add(-1)
+			w.idle.Broadcast()
+			w.complete(r, err)
+		}()
+		err = o.run(f)
 	})
 	return r
 }

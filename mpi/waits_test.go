@@ -1,7 +1,9 @@
 package mpi
 
 import (
+	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -182,6 +184,23 @@ func TestExpected_Once(t *testing.T) {
 				t.Errorf("%d: who waits for rank %d has %d probed, want %d", k, c.rank, got, c.want)
 			}
 		}
+		closeTwo(t, w, other)
+	})
+}
+
+// An operation ends whose Op ends the goroutine that it is called in, as a test's FailNow does.
+func TestIallreduce_OpEndsItsGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := openTwo(t, Config{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		inBoth(t, func(c *Comm) error {
+			r := Iallreduce(c, []int{1}, []int{0}, func(_, _ []int) { runtime.Goexit() })
+			if _, err := r.Wait(ctx); !errors.Is(err, errEnded) {
+				t.Errorf("%v", err)
+			}
+			return nil
+		}, w, other)
 		closeTwo(t, w, other)
 	})
 }
