@@ -168,11 +168,7 @@ func (c *Comm) agree(ctx context.Context, given consensus.Contribution) (consens
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, k := range c.ranksIn(o.value.Failed) { // who is out, is down here
-		if p := w.all[c.members[k]]; p.err == nil && !w.closed {
-			w.fail(p.ID, errFound)
-			p.queue = append(p.queue, item{record: matching.Record{Kind: matching.Gone}}) // it may wait for this one
-			w.begin(p)
-		}
+		w.giveUp(w.all[c.members[k]], errFound)
 	}
 	return o.value, nil
 }

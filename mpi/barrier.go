@@ -93,9 +93,7 @@ func (c *Comm) named(err error) error {
 				errs = append(errs, fmt.Errorf("rank %d: %w: %w", c.rankOf(rank), ErrFreed, err))
 				continue
 			}
-			if !c.w.closed {
-				c.w.fail(node, err)
-			}
+			c.w.giveUp(c.w.all[rank], err)
 			errs = append(errs, &ProcessError{Rank: int(rank), Err: err})
 		}
 	}

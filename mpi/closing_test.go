@@ -3,6 +3,7 @@ package mpi
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,8 @@ import (
 	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/mpi/internal/matching"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fault"
 )
 
 // A message that comes while a world closes goes into no receive: what has waited for it has
@@ -255,5 +258,44 @@ func TestWaitSome_NamesWhatFails(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		closeTwo(t, w, other)
+	})
+}
+
+// A process that stood still through a barrier, which has failed for that, hears so when it waits
+// for a message of one that has given it up.
+func TestBarrier_TellsWhoIsOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var links []*fault.Link
+		var worlds []*World
+		for _, ep := range mcdtest.Open(t, 2, mcdtest.Config{
+			Endpoint: mcd.Config{Spin: -1},
+			Wrap: func(node mcd.NodeID, _ int, l transport.Link) transport.Link {
+				f, err := fault.New(l, rand.New(rand.NewPCG(1, uint64(node))), fault.Config{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				links = append(links, f)
+				return f
+			},
+		}) {
+			w, err := Open(ep, Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			worlds = append(worlds, w)
+		}
+		links[1].Cut(true)
+		if err := worlds[0].Comm().Barrier(t.Context()); !errors.Is(err, ErrProcessFailed) {
+			t.Errorf("barrier: %v", err)
+		}
+		links[1].Cut(false)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := Recv(ctx, worlds[1].Comm(), make([]byte, 1), 0, 0); !errors.Is(err, ErrProcessFailed) {
+			t.Errorf("receive: %v", err)
+		}
+		for _, w := range worlds {
+			_ = w.Close()
+		}
 	})
 }

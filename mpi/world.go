@@ -406,6 +406,17 @@ func (w *World) fail(node mcd.NodeID, err error) {
 	w.beginTouched()
 }
 
+// giveUp is fail of a process that may live, as not messages have found it down: it is told so, as
+// it may wait for one of this process. The caller holds mu.
+func (w *World) giveUp(p *process, err error) {
+	if p.err != nil || w.closed {
+		return
+	}
+	w.fail(p.ID, err)
+	p.queue = append(p.queue, item{record: matching.Record{Kind: matching.Gone}})
+	w.begin(p)
+}
+
 // deserted returns an error if all other processes of a communicator are down, which it names. The
 // caller holds World.mu.
 func (c *Comm) deserted() error {
