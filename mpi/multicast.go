@@ -101,26 +101,30 @@ func (o collective) share(data []byte, all func(rank int) []byte, err error) err
 	if o.Size() == 1 {
 		return err
 	}
-	numbers, begun := make([]uint32, o.Size()), make([]bool, o.Size())
+	type part struct {
+		number uint32
+		comes  bool
+	}
+	parts := make([]part, o.Size())
 	m := o.joinMulticasts()
-	for k := range numbers {
+	for k := range parts {
 		var order error
 		if k == o.rank {
-			numbers[k] = m.root.begin()
-		} else if numbers[k], order = m.source(k, o.members[k]).begin(); order != nil {
+			parts[k].number = m.root.begin()
+		} else if parts[k].number, order = m.source(k, o.members[k]).begin(); order != nil {
 			err = order
 		} else {
-			begun[k] = true
+			parts[k].comes = true
 		}
 	}
-	failed := o.lead(m, numbers[o.rank], data, err)
-	for k, number := range numbers {
+	failed := o.lead(m, parts[o.rank].number, data, err)
+	for k, p := range parts {
 		switch {
-		case !begun[k]: // it is this process' own, or there was no room
+		case !p.comes:
 		case err != nil:
-			_ = o.listen(m, k, number, nil, err) // the same
+			_ = o.listen(m, k, p.number, nil, err) // the same
 		default:
-			failed = errors.Join(failed, o.listen(m, k, number, all(k), nil))
+			failed = errors.Join(failed, o.listen(m, k, p.number, all(k), nil))
 		}
 	}
 	return failed
