@@ -25,6 +25,16 @@
 //
 // Counters says how many went by which way.
 //
+// # Collective operations
+//
+//	err = mpi.Bcast(ctx, c, buf, 0)                  // rank 0's buf, in all processes
+//	err = mpi.Allreduce(ctx, c, data, sum, mpi.Sum)
+//	r := mpi.Iallreduce(c, data, sum, mpi.Sum)       // the same, to be waited for later
+//
+// All processes of a communicator call the same ones in one order, with one root, and with
+// arguments of one length; where these differ one fails, or waits until its context ends.
+// Algorithms says by which steps each goes.
+//
 // # Windows
 //
 // A Win is memory that other processes put, get and update without its owner's part:
