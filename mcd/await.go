@@ -101,7 +101,8 @@ func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration)
 			break
 		}
 		now = clock.Now()
-		spun += now.Sub(since)
+		own := now.Sub(since)
+		spun += own
 		if spun > limit || ctx.Err() != nil || e.over.Load() != nil {
 			break
 		}
@@ -109,7 +110,7 @@ func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration)
 			e.postponeUnmask(now)
 		}
 		e.flush()
-		since = e.spinning.rest(now, spun)
+		since = e.spinning.rest(now, own, spun, e.spinners.Load())
 		robbed = e.spinning.avoids.Load() // a last look, and then asleep
 		polite = e.spinning.isCrowded()
 	}

@@ -224,7 +224,6 @@ func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 		e.trainPayload = min(e.trainPayload, transport.TrainMTU(l)-headerLen)
 		e.trainFrames = min(e.trainFrames, transport.TrainFrames(l))
 	}
-	e.spinning.init(cfg.Spin)
 	e.probes.init()
 	e.drain.init()
 	e.groups.Store(&map[GroupID]int{})
@@ -232,6 +231,7 @@ func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 	if err := e.SetNodes(cfg.Nodes); err != nil {
 		return nil, fmt.Errorf("open endpoint: %w", err)
 	}
+	e.spinning.init(cfg.Spin)
 	e.pollState.init(links, e.precise)
 	e.startAuth(ring, file, opened)
 	e.running.Add(len(links) + 1)
@@ -328,6 +328,7 @@ func (e *Endpoint) Close() error {
 	}
 	close(e.masked)
 	e.running.Wait()
+	e.spinning.end()
 	return errors.Join(errs...)
 }
 

@@ -11,9 +11,10 @@ import (
 )
 
 // restful is a policy whose rests take as long as the test says, while other processes have the core.
-func restful(away *time.Duration) (p *spinPolicy, yields *int) {
+func restful(t *testing.T, away *time.Duration) (p *spinPolicy, yields *int) {
 	p, yields = new(spinPolicy), new(int)
 	p.init(100 * time.Microsecond)
+	t.Cleanup(p.end)
 	p.yield = func() {
 		*yields++
 		time.Sleep(*away) // virtual
@@ -33,9 +34,9 @@ func TestRest_WhoGetsTheCore(t *testing.T) {
 			{0, 5, 0}, {0, 6, 1}, {time.Second, 6, 1},
 		} {
 			var away time.Duration
-			p, yields := restful(&away)
+			p, yields := restful(t, &away)
 			p.crowd.Store(k.crowd)
-			p.rest(clock.Now(), k.spun)
+			p.rest(clock.Now(), 0, k.spun, 1)
 			if *yields != k.want {
 				t.Errorf("%+v: %d", k, *yields)
 			}
@@ -49,12 +50,12 @@ func TestRest_NoticesACrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const polite = time.Millisecond // long enough to be: each rest is one for other processes, too
 		var away time.Duration
-		p, _ := restful(&away)
+		p, _ := restful(t, &away)
 		rests := func(n int, each time.Duration) {
 			away = each
 			for range n {
 				now := clock.Now()
-				if back := p.rest(now, polite); back.Sub(now) != each {
+				if back := p.rest(now, 0, polite, 1); back.Sub(now) != each {
 					t.Errorf("a rest of %v ended after %v", each, back.Sub(now))
 				}
 			}
@@ -95,22 +96,49 @@ func TestRest_NoticesACrowd(t *testing.T) {
 	})
 }
 
+// A processor is lent at each look where spinners may have all of them, and else once a millisecond.
+func TestRest_WhoIsLentTheProcessor(t *testing.T) {
+	others := endpoints.Load()
+	var p spinPolicy
+	p.init(time.Second)
+	defer p.end()
+	p.procs = others + 3
+	for range 2 {
+		for k := range 1000 {
+			if lent := p.lends(time.Microsecond, 2); lent != (k == 999) {
+				t.Fatalf("2 spinners, 3 processors, after %d us: %v", k+1, lent)
+			}
+		}
+	}
+	if !p.lends(0, 3) {
+		t.Error("3 spinners, 3 processors: not lent")
+	}
+	e := openSpinning(t)
+	if !p.lends(0, 2) {
+		t.Error("2 spinners, another endpoint, 3 processors: not lent")
+	}
+	_ = e.Close()
+	if p.lends(0, 2) {
+		t.Error("the other endpoint is closed, and lent nevertheless")
+	}
+}
+
 // What other processes have of the core is lost, and nothing else: not what other goroutines of this
 // one have.
 func TestRest_WhatIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var away time.Duration
-		p, _ := restful(&away)
-		p.rest(clock.Now().Add(-time.Second), time.Millisecond)
+		p, _ := restful(t, &away)
+		p.rest(clock.Now().Add(-time.Second), 0, time.Millisecond, 1)
 		if lost := time.Duration(p.lost.Load()); lost != 0 {
 			t.Errorf("%v lost to other goroutines", lost)
 		}
 		away = 4 * time.Millisecond
-		p.rest(clock.Now().Add(-time.Second), time.Millisecond)
+		p.rest(clock.Now().Add(-time.Second), 0, time.Millisecond, 1)
 		if lost := time.Duration(p.lost.Load()); lost != away || p.limit() == 0 {
 			t.Errorf("%v lost, want %v; spins for %v", lost, away, p.limit())
 		}
-		p.rest(clock.Now(), time.Millisecond)
+		p.rest(clock.Now(), 0, time.Millisecond, 1)
 		if lost := time.Duration(p.lost.Load()); lost != 2*away || p.limit() != 0 {
 			t.Errorf("%v lost, want %v; spins for %v", lost, 2*away, p.limit())
 		}

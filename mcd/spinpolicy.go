@@ -25,6 +25,8 @@ import (
 // better of the two would.
 type spinPolicy struct {
 	max     time.Duration
+	procs   int32        // how many goroutines of this process run at once
+	kept    atomic.Int64 // own time since the processor was lent, in ns
 	average atomic.Int64 // cost of the last waits, in ns; each weighs 1/8
 	share   atomic.Int64 // of the time spent spinning, how much was this goroutine's own, in 1/256
 	crowd   atomic.Int32 // how sure it is that others want this core
@@ -42,6 +44,10 @@ const (
 	// it. A message between two spinning nodes takes 1 to 3 µs; a longer wait may be for somebody
 	// that needs a core.
 	politeAfter = 5 * time.Microsecond
+	// lendAfter is how long a spinner keeps its processor where others are left for the goroutines
+	// that are ready. To lend it wakes a thread of one of these, which has nothing to do but to
+	// take the spinner over: a message that takes 4 µs took 10.
+	lendAfter = time.Millisecond
 	// longRest is how long giving the core away takes, at least, if somebody else takes it. With
 	// nobody there it takes 0.3 µs.
 	longRest = 1500 * time.Nanosecond
@@ -65,10 +71,18 @@ const (
 	retryEvery = 64
 )
 
+// endpoints is how many are open in this process. They share its processors, and most likely a
+// goroutine waits at each.
+var endpoints atomic.Int32
+
+// init begins the policy of an endpoint that is open from now on, until end.
 func (p *spinPolicy) init(limit time.Duration) {
-	p.max, p.yield = limit, yield
+	p.max, p.yield, p.procs = limit, yield, int32(runtime.GOMAXPROCS(0))
 	p.share.Store(wholeShare)
+	endpoints.Add(1)
 }
+
+func (p *spinPolicy) end() { endpoints.Add(-1) }
 
 // limit returns how much of its own time a wait may spin now; zero is not at all.
 func (p *spinPolicy) limit() time.Duration {
@@ -142,11 +156,24 @@ func (p *spinPolicy) isCrowded() bool { return p.crowd.Load() >= crowded }
 // them: not where other spinners want the core. Those that compute get it soon enough.
 func (p *spinPolicy) staysAwake() bool { return p.max > 0 && (!p.isCrowded() || p.avoids.Load()) }
 
-// rest gives the core away: to goroutines of this process that are ready and have no processor,
-// and, after spinning for a while, to other processes. now is the time of the call. It returns the
-// time at which the caller has the core again.
-func (p *spinPolicy) rest(now monotime.Time, spun time.Duration) monotime.Time {
-	runtime.Gosched()
+// lends reports whether the caller is to lend its processor, which it has had for so long since the
+// last call, to goroutines of this process that are ready and have none: where so many spin, at its
+// endpoint and at others, that none may be left.
+func (p *spinPolicy) lends(own time.Duration, spinners int32) bool {
+	if p.kept.Add(int64(own)) < int64(lendAfter) && endpoints.Load()-1+spinners < p.procs {
+		return false
+	}
+	p.kept.Store(0)
+	return true
+}
+
+// rest gives the core away: to goroutines of this process, and, after spinning for a while, to
+// other processes. now is the time of the call; own and spinners are as in lends, and spun is how
+// long the wait has spun. It returns the time at which the caller has the core again.
+func (p *spinPolicy) rest(now monotime.Time, own, spun time.Duration, spinners int32) monotime.Time {
+	if p.lends(own, spinners) {
+		runtime.Gosched()
+	}
 	back := clock.Now()
 	if spun > politeAfter || p.isCrowded() {
 		yielded := back
