@@ -82,13 +82,11 @@ func (c *CG) Run(check func() error) (*CGResult, error) {
 		if !j.queue.Step() {
 			panic(fmt.Sprintf("vbft: nothing happens any more, but %d processes wait", j.running))
 		}
-		if events%checkEvery != 0 {
-			continue
-		}
 		if j.queue.Now().After(monotime.At(ether.MaxTime)) {
-			return nil, fmt.Errorf("CG: not done after %v (fewer iterations, or a higher rate?)", ether.MaxTime)
+			return nil, fmt.Errorf("CG: not done after %v (fewer iterations, less to compute, or a higher rate?)",
+				ether.MaxTime)
 		}
-		if check != nil {
+		if events%checkEvery == 0 && check != nil {
 			if err := check(); err != nil {
 				return nil, err
 			}

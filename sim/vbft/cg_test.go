@@ -254,3 +254,28 @@ func TestCG_SaysWhatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+// A run that takes longer than a network's time may is refused, also where few events lead there:
+// lines would count on with numbers that have wrapped.
+func TestCG_LongerThanTimeMayRun(t *testing.T) {
+	flat, err := topology.Flat(4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases, err := Cases(flat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := paperCG(cases[0], 1)
+	c.Order, c.Compute = 4, 10*time.Minute
+	events := 0
+	_, err = c.Run(func() error {
+		if events++; events > 100 {
+			return errors.New("it goes on for ever")
+		}
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), ether.MaxTime.String()) {
+		t.Errorf("%v, want that it takes longer than %v", err, ether.MaxTime)
+	}
+}
