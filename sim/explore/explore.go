@@ -123,7 +123,7 @@ var instant = reflect.TypeFor[monotime.Time]()
 func add(h *maphash.Hash, v reflect.Value, now monotime.Time) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
-		if !v.IsNil() {
+		if maphash.WriteComparable(h, v.IsNil()); !v.IsNil() {
 			add(h, v.Elem(), now)
 		}
 	case reflect.Struct:
@@ -156,10 +156,9 @@ func add(h *maphash.Hash, v reflect.Value, now monotime.Time) {
 func addStruct(h *maphash.Hash, v reflect.Value, now monotime.Time) {
 	if v.Type() == instant {
 		since := time.Duration(v.Field(0).Int())
-		if since != 0 {
-			since -= now.Since()
+		if maphash.WriteComparable(h, since == 0); since != 0 { // the zero instant is never, and not now
+			maphash.WriteComparable(h, since-now.Since())
 		}
-		maphash.WriteComparable(h, since)
 		return
 	}
 	for i := range v.NumField() {

@@ -84,3 +84,20 @@ func TestDigest(t *testing.T) {
 		}
 	}
 }
+
+// A deadline that is due is another state than none, and so is a core in another place.
+func TestDigest_NoneAndOne(t *testing.T) {
+	type core struct {
+		deadline    monotime.Time
+		left, right *int
+	}
+	seed, now, one := maphash.MakeSeed(), monotime.At(time.Second), 1
+	states := []core{{}, {deadline: now}, {left: &one}, {right: &one}}
+	for i := range states {
+		for j := range states[:i] {
+			if Digest(seed, &states[i], now) == Digest(seed, &states[j], now) {
+				t.Errorf("%+v and %+v have the same digest", states[j], states[i])
+			}
+		}
+	}
+}
