@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -17,6 +18,7 @@ type Bed struct {
 	nodes []*Node
 	sw    *Node // where the bridges are; nil without
 	ends  []end
+	close sync.Once
 }
 
 // end is one end of a veth pair.
@@ -130,12 +132,13 @@ func (b *Bed) Nodes() int { return len(b.nodes) }
 
 // Close removes the bed and ends the processes that were started in it. Further calls do nothing.
 func (b *Bed) Close() error {
-	for _, n := range append(b.nodes, b.sw) {
-		if n != nil {
-			n.close()
+	b.close.Do(func() {
+		for _, n := range append(b.nodes, b.sw) {
+			if n != nil {
+				n.close()
+			}
 		}
-	}
-	b.nodes, b.sw = nil, nil
+	})
 	return nil
 }
 

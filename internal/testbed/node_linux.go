@@ -24,13 +24,14 @@ type Node struct {
 	ns     netns.NsHandle
 	nl     *netlink.Handle
 	work   chan func()
+	closed chan struct{}
 	ended  sync.WaitGroup
 }
 
 // newNode makes a namespace with its loopback up. IPv6 is off: its neighbour discovery would send
 // frames that no test asked for.
 func newNode(number int) (*Node, error) {
-	n := &Node{number: number, ns: netns.None(), work: make(chan func())}
+	n := &Node{number: number, ns: netns.None(), work: make(chan func()), closed: make(chan struct{})}
 	made := make(chan error)
 	n.ended.Add(1)
 	go n.live(made) // until close
@@ -56,16 +57,30 @@ func (n *Node) live(made chan<- error) {
 		runtime.UnlockOSThread()
 		return
 	}
+	defer n.leave()
 	err := n.enter()
 	made <- err
 	if err != nil {
 		return
 	}
-	for f := range n.work {
-		f()
+	for {
+		select {
+		case f := <-n.work:
+			f()
+		case <-n.closed:
+			return
+		}
 	}
-	n.nl.Close()
-	_ = n.ns.Close() // the namespace goes with its last user
+}
+
+// leave closes what enter has opened, also if it has failed half-way.
+func (n *Node) leave() {
+	if n.nl != nil {
+		n.nl.Close()
+	}
+	if n.ns.IsOpen() {
+		_ = n.ns.Close() // the namespace goes with its last user
+	}
 }
 
 func (n *Node) enter() error {
@@ -103,11 +118,15 @@ func permission(err error, capability string) error {
 
 // Do runs f on the node's thread, that is, in its namespace, and returns its error. Sockets that f
 // opens stay in the namespace wherever they are used; goroutines that it starts run outside of it.
-// One f runs at a time.
+// One f runs at a time. Once the bed is closed none does: transport.ErrClosed.
 func (n *Node) Do(f func() error) error {
 	result := make(chan error, 1)
-	n.work <- func() { result <- f() }
-	return <-result
+	select {
+	case n.work <- func() { result <- f() }:
+		return <-result
+	case <-n.closed:
+		return fmt.Errorf("node %d: the bed: %w", n.number, transport.ErrClosed)
+	}
 }
 
 // Start starts a process in the namespace. It is killed when the bed is closed or this process
@@ -121,6 +140,6 @@ func (n *Node) Start(cmd *exec.Cmd) error {
 }
 
 func (n *Node) close() {
-	close(n.work)
+	close(n.closed)
 	n.ended.Wait()
 }
