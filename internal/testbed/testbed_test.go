@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,9 @@ import (
 func TestMain(m *testing.M) {
 	if os.Getenv("TESTBED_HOLD") != "" {
 		hold()
+	}
+	if os.Getenv("TESTBED_HANGUP") != "" {
+		tellHangup()
 	}
 	os.Exit(testbed.Main(m))
 }
@@ -212,6 +216,33 @@ func TestNothingOutlivesAKilledProcess(t *testing.T) {
 	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}} // readable when the child has ended
 	if n, err := unix.Poll(fds, 10_000); n != 1 {
 		t.Errorf("the child of a killed process is still there (%v)", err)
+	}
+}
+
+// tellHangup is the program of another user: it says, inside its user namespace, whether a hang-up
+// would end it.
+func tellHangup() {
+	err := testbed.Reexec()
+	fmt.Println("hang-up ignored:", signal.Ignored(unix.SIGHUP), err)
+	os.Exit(0)
+}
+
+// Under nohup a hang-up is for no process of an ordinary user's program: neither the one outside of
+// the user namespace nor the one inside.
+func TestReexec_UnderNohup(t *testing.T) {
+	testbed.Need(t)
+	testbed.NeedNobody(t)
+	program := testbed.ProgramForNobody(t, "hangup")
+	for how, want := range map[string]string{"trap '' HUP; ": "true", "": "false"} {
+		cmd := exec.Command("sh", "-c", how+"exec "+program)
+		cmd.Dir, cmd.Env, cmd.SysProcAttr = "/", append(os.Environ(), "TESTBED_HANGUP=1"), testbed.AsNobody()
+		out, err := cmd.CombinedOutput()
+		if strings.Contains(string(out), "make a user namespace") {
+			t.Skipf("%s", out)
+		}
+		if err != nil || string(out) != "hang-up ignored: "+want+" <nil>\n" {
+			t.Errorf("%q: %q, %v", how, out, err)
+		}
 	}
 }
 

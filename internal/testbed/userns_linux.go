@@ -52,7 +52,10 @@ func Reexec() error {
 		Pdeathsig:   syscall.SIGKILL,
 	}
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
+	signal.Notify(signals, unix.SIGTERM, unix.SIGINT)
+	if !signal.Ignored(unix.SIGHUP) { // else as under nohup, also for the child
+		signal.Notify(signals, unix.SIGHUP)
+	}
 	if err := cmd.Start(); err != nil {
 		signal.Stop(signals)
 		return fmt.Errorf("make a user namespace: %w (%w; run as root, or allow them: "+
