@@ -87,7 +87,13 @@ func findJob(ctx context.Context, env func(string) string) (j Job, err error) {
 		if err != nil {
 			return j, err
 		}
-		return Job{Launcher: PMI, Name: c.Job, Node: c.Rank, Size: c.Size, pmi: c}, nil
+		j = Job{Launcher: PMI, Name: c.Job, Node: c.Rank, Size: c.Size, pmi: c}
+		if j.Size > cluster.MaxNodes { // as only a server that was dialled tells
+			_ = j.close(false) // it keeps the connection, and does not fail
+			return Job{}, fmt.Errorf("%w: a PMI-1 job of %d processes (want %d at most)",
+				ErrEnvironment, j.Size, cluster.MaxNodes)
+		}
+		return j, nil
 	case env("SLURM_STEP_NUM_TASKS") != "": // a batch script, which is no rank, has a SLURM_PROCID, too
 		j = Job{Launcher: Slurm, Name: env(EnvJob)}
 		if j.Name == "" && env("SLURM_JOB_ID") != "" {

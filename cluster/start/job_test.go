@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/rawlane/rawlane/cluster"
+	"github.com/rawlane/rawlane/cluster/start/internal/pmi/pmitest"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/keyring"
 	"github.com/rawlane/rawlane/transport"
@@ -245,5 +248,25 @@ func TestRun_Exact(t *testing.T) {
 	err := Run(t.Context(), Config{Nodes: 2, Exact: true}, func(context.Context, *Node) error { return nil })
 	if !errors.Is(err, ErrEnvironment) || !strings.Contains(err.Error(), "for 2 nodes, and rawlane run has started 3") {
 		t.Errorf("%v", err)
+	}
+}
+
+// A server that a process has dialled may tell of more processes than there are numbers of nodes.
+func TestFindJob_TooManyByDialledPMI(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() { // until the job's connection is closed
+		if c, err := l.Accept(); err == nil {
+			pmitest.New(cluster.MaxNodes+2, false).Serve(c, cluster.MaxNodes+1)
+		}
+	}()
+	defer pmiUsed.Store(pmiUsed.Load())
+	pmiUsed.Store(false)
+	j, err := findJob(t.Context(), environ{"PMI_PORT": l.Addr().String(), "PMI_ID": "0"}.get)
+	if !errors.Is(err, ErrEnvironment) || j != (Job{}) {
+		t.Errorf("%+v, %v; want %v", j, err, ErrEnvironment)
 	}
 }
