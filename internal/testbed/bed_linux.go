@@ -154,11 +154,28 @@ func (n *Node) configure(nic int) error {
 
 // edit changes one of the node's NICs.
 func (n *Node) edit(nic int, change func(netlink.Link) error) error {
-	l, err := n.nl.LinkByName(Interface(nic))
-	if err != nil {
-		return fmt.Errorf("node %d: %s: %w", n.number, Interface(nic), err)
+	if err := n.with(Interface(nic), change); err != nil {
+		return fmt.Errorf("node %d: %w", n.number, err)
 	}
-	return change(l)
+	return nil
+}
+
+// with calls f with an interface in the namespace, as long as the bed is open: a handle of package
+// netlink that is closed works in the caller's own namespace.
+func (n *Node) with(ifname string, f func(netlink.Link) error) error {
+	n.editing.RLock()
+	defer n.editing.RUnlock()
+	if n.left {
+		return fmt.Errorf("%s: the bed: %w", ifname, transport.ErrClosed)
+	}
+	l, err := n.nl.LinkByName(ifname)
+	if err == nil {
+		err = f(l)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", ifname, err)
+	}
+	return nil
 }
 
 // SetUp sets the node's NIC up or down.
@@ -189,27 +206,19 @@ func (n *Node) Remove(nic int) error { return n.edit(nic, n.nl.LinkDel) }
 // SetLearning says whether the bridge learns where addresses are from what a node's NIC sends.
 // Where it does, a node that sends with another's address gets that one's frames.
 func (b *Bed) SetLearning(node, nic int, learn bool) error {
-	l, err := b.port(node, nic)
-	if err == nil {
-		err = b.sw.nl.LinkSetLearning(l, learn)
-	}
+	err := b.withPort(node, nic, func(l netlink.Link) error { return b.sw.nl.LinkSetLearning(l, learn) })
 	if err != nil {
 		return fmt.Errorf("learning of node %d: %w", node, err)
 	}
 	return nil
 }
 
-// port returns the bridge's port to a node's NIC.
-func (b *Bed) port(node, nic int) (netlink.Link, error) {
+// withPort calls f with the bridge's port to a node's NIC.
+func (b *Bed) withPort(node, nic int, f func(netlink.Link) error) error {
 	if b.sw == nil {
-		return nil, errors.New("there is no bridge (want Config.Bridge)")
+		return errors.New("there is no bridge (want Config.Bridge)")
 	}
-	name := fmt.Sprintf("port%d-%d", node, nic)
-	l, err := b.sw.nl.LinkByName(name)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return l, nil
+	return b.sw.with(fmt.Sprintf("port%d-%d", node, nic), f)
 }
 
 // upTimeout is far longer than the kernel takes to notice that both ends of a pair are up.

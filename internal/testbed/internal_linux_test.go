@@ -68,3 +68,29 @@ func TestBed_CloseWhileSomebodyWaits(t *testing.T) {
 		t.Errorf("who comes later: %v, %d nodes of %d", err, b.Nodes(), all)
 	}
 }
+
+// A bed that is closed changes nothing: neither its own interfaces nor those of the same name where
+// its caller is.
+func TestBed_ChangesNothingOnceItIsClosed(t *testing.T) {
+	outer := ForTest(t, Config{Nodes: 1})
+	err := outer.Node(0).Do(func() error {
+		b, err := New(Config{Bridge: true})
+		if err != nil {
+			return err
+		}
+		_ = b.Close()
+		n := b.Node(0)
+		for what, err := range map[string]error{
+			"SetUp": n.SetUp(0, false), "SetMTU": n.SetMTU(0, 1000), "Move": n.Move(0, b.Node(1)), "Remove": n.Remove(0),
+			"SetLearning": b.SetLearning(0, 0, true), "SetLine": b.SetLine(0, 0, Line{BitsPerSecond: 1e9, Queue: 1e6}),
+		} {
+			if !errors.Is(err, transport.ErrClosed) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -31,14 +31,16 @@ const (
 // SetLine has the bridge send a node's NIC its frames over a slow line, by a token bucket at the
 // bridge's port. It returns transport.ErrNotSupported if the kernel has none (sch_tbf).
 func (b *Bed) SetLine(node, nic int, l Line) error {
-	qdisc, err := b.line(node, nic)
-	if err != nil {
-		return err
-	}
-	qdisc.Rate = l.BitsPerSecond / 8
-	qdisc.Limit = uint32(l.Queue)
-	qdisc.Buffer = uint32(lineBurst * 1_000_000_000 / qdisc.Rate / tickNanoseconds)
-	err = b.sw.nl.QdiscReplace(qdisc)
+	err := b.withPort(node, nic, func(port netlink.Link) error {
+		qdisc := &netlink.Tbf{
+			QdiscAttrs: netlink.QdiscAttrs{
+				LinkIndex: port.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT,
+			},
+			Rate: l.BitsPerSecond / 8, Limit: uint32(l.Queue),
+		}
+		qdisc.Buffer = uint32(lineBurst * 1_000_000_000 / qdisc.Rate / tickNanoseconds)
+		return b.sw.nl.QdiscReplace(qdisc)
+	})
 	if errors.Is(err, unix.ENOENT) {
 		err = fmt.Errorf("%w (the kernel has no sch_tbf: modprobe sch_tbf)", transport.ErrNotSupported)
 	}
@@ -48,31 +50,23 @@ func (b *Bed) SetLine(node, nic int, l Line) error {
 	return nil
 }
 
-// line returns an unconfigured token bucket at a node's port of the bridge.
-func (b *Bed) line(node, nic int) (*netlink.Tbf, error) {
-	port, err := b.port(node, nic)
-	if err != nil {
-		return nil, err
-	}
-	return &netlink.Tbf{QdiscAttrs: netlink.QdiscAttrs{
-		LinkIndex: port.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT,
-	}}, nil
-}
-
 // LineCounts returns what has come to a node's line.
 func (b *Bed) LineCounts(node, nic int) (c LineCounts, err error) {
-	port, err := b.port(node, nic)
-	if err != nil {
-		return c, err
-	}
-	all, err := b.sw.nl.QdiscList(port)
+	err = b.withPort(node, nic, func(port netlink.Link) error {
+		all, err := b.sw.nl.QdiscList(port)
+		if err != nil {
+			return err
+		}
+		for _, q := range all {
+			if s := q.Attrs().Statistics; q.Type() == "tbf" && s != nil {
+				c = LineCounts{Sent: uint64(s.Basic.Packets), Dropped: uint64(s.Queue.Drops)}
+				return nil
+			}
+		}
+		return errors.New("there is none (SetLine makes one)")
+	})
 	if err != nil {
 		return c, fmt.Errorf("line to node %d: %w", node, err)
 	}
-	for _, q := range all {
-		if s := q.Attrs().Statistics; q.Type() == "tbf" && s != nil {
-			return LineCounts{Sent: uint64(s.Basic.Packets), Dropped: uint64(s.Queue.Drops)}, nil
-		}
-	}
-	return c, fmt.Errorf("line to node %d: there is none (SetLine makes one)", node)
+	return c, nil
 }

@@ -25,7 +25,11 @@ type Node struct {
 	nl     *netlink.Handle
 	work   chan func()
 	closed chan struct{}
-	ended  sync.WaitGroup
+
+	editing sync.RWMutex // held by who uses nl, but for leave
+	left    bool         // nl is closed
+
+	ended sync.WaitGroup
 }
 
 // newNode makes a namespace with its loopback up. IPv6 is off: its neighbour discovery would send
@@ -75,6 +79,9 @@ func (n *Node) live(made chan<- error) {
 
 // leave closes what enter has opened, also if it has failed half-way.
 func (n *Node) leave() {
+	n.editing.Lock()
+	defer n.editing.Unlock()
+	n.left = true
 	if n.nl != nil {
 		n.nl.Close()
 	}
