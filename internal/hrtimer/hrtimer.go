@@ -55,10 +55,16 @@ func (t *Timer) Postpone(d time.Duration) {
 	t.coarse.Reset(d)
 }
 
-// fire calls f if it is time to. Either clock may have been on its way when the timer was set anew.
+// fire calls f if it is time to. Either clock may have been on its way when the timer was set anew,
+// or have been set by one of two callers, and the instant by the other one.
 func (t *Timer) fire() {
 	at := t.at.Load()
-	if at != 0 && int64(clock.Now().Since()) >= at && t.at.CompareAndSwap(at, 0) {
+	if at == 0 {
+		return
+	}
+	if early := at - int64(clock.Now().Since()); early > 0 {
+		t.coarse.Reset(time.Duration(early))
+	} else if t.at.CompareAndSwap(at, 0) {
 		t.f()
 	}
 }

@@ -144,3 +144,18 @@ func BenchmarkTimer(b *testing.B) {
 		})
 	}
 }
+
+// Of two that set a timer at once one may have set its clock, and the other one the instant.
+func TestTimer_SetByTwoAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		fired := make(chan time.Duration, 1)
+		timer := New(false, func() { fired <- time.Since(begun) })
+		defer timer.Stop()
+		timer.Reset(time.Millisecond)
+		timer.at.Add(int64(4 * time.Millisecond))
+		if after := <-fired; after != 5*time.Millisecond {
+			t.Errorf("fired after %v, want 5ms", after)
+		}
+	})
+}
