@@ -9,20 +9,6 @@ import (
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
-// deeply calls f with so many frames of its own on the stack.
-//
-//go:noinline
-func deeply(n int, f func()) {
-	var frame [64]byte
-	frame[n%len(frame)] = 1
-	if n > 0 {
-		deeply(n-1, f)
-	} else {
-		f()
-	}
-	_ = frame
-}
-
 // A driver says its name however much of its stack the caller has used: where that grows within
 // package ethtool, the kernel's answer is lost, and lands in what may be another goroutine's.
 func TestDriverOf_Answers(t *testing.T) {
@@ -46,7 +32,7 @@ func TestDriverOf_Answers(t *testing.T) {
 			if err := unix.Setns(ns, unix.CLONE_NEWNET); err != nil {
 				t.Error(err)
 			}
-			deeply(depth, func() { done <- driverOf(testbed.Interface(0)) })
+			testbed.Deeply(depth, func() { done <- driverOf(testbed.Interface(0)) })
 		}()
 		if got := <-done; got != "veth" {
 			t.Errorf("%d frames: %q, want veth", depth, got)

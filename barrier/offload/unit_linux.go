@@ -9,8 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/safchain/ethtool"
-
 	"github.com/rawlane/rawlane/barrier/internal/slot"
 	"github.com/rawlane/rawlane/barrier/offload/internal/program"
 	"github.com/rawlane/rawlane/internal/clock"
@@ -89,12 +87,11 @@ func attach(p *program.Program, ifi *net.Interface) error {
 
 // driverOf returns the name of an interface's driver, or "" if it does not say.
 func driverOf(ifname string) string {
-	tool, err := ethtool.NewEthtool()
+	tool, err := room.NewEthtool()
 	if err != nil {
 		return ""
 	}
 	defer tool.Close()
-	room.GrowStack()
 	name, _ := tool.DriverName(ifname)
 	return name
 }

@@ -10,8 +10,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/safchain/ethtool"
-
 	"github.com/rawlane/rawlane/bench/harness"
 	"github.com/rawlane/rawlane/internal/room"
 )
@@ -58,12 +56,11 @@ func (p *Pair) WithoutUDPSegmentation() error {
 func (p *Pair) change(features map[string]bool) error {
 	for node := range 2 {
 		err := p.bed.Node(node).Do(func() error {
-			e, err := ethtool.NewEthtool()
+			e, err := room.NewEthtool()
 			if err != nil {
 				return err
 			}
 			defer e.Close()
-			room.GrowStack()
 			return e.Change(Interface, features)
 		})
 		if err != nil {

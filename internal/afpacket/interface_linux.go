@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/safchain/ethtool"
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/internal/room"
@@ -85,14 +84,12 @@ type Driver struct {
 
 // AskDriver asks the driver of an interface.
 func AskDriver(ifi *net.Interface) (Driver, error) {
-	e, err := ethtool.NewEthtool()
+	e, err := room.NewEthtool()
 	if err != nil {
 		return Driver{}, fmt.Errorf("ask the driver for its features: %w", err)
 	}
 	defer e.Close()
-	room.GrowStack()
-	features, _ := e.Features(ifi.Name) // nil if the driver does not say
-	room.GrowStack()
+	features, _ := e.Features(ifi.Name)    // nil if the driver does not say
 	channels, _ := e.GetChannels(ifi.Name) // likewise zero
 	d := Driver{
 		FiltersVLANs: features["rx-vlan-filter"],

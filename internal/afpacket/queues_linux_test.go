@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/internal/room"
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/ring"
@@ -29,7 +29,7 @@ func twoQueues() error {
 	if err := netlink.LinkAdd(pair); err != nil {
 		return err
 	}
-	tool, err := ethtool.NewEthtool()
+	tool, err := room.NewEthtool()
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/safchain/ethtool"
-
+	"github.com/rawlane/rawlane/internal/room"
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -49,7 +48,7 @@ func sameFrames(t *testing.T, from transport.Link, sent, got []transport.Frame) 
 func offloads(t *testing.T, bed *testbed.Bed, node int, features map[string]bool) {
 	t.Helper()
 	err := bed.Node(node).Do(func() error {
-		tool, err := ethtool.NewEthtool()
+		tool, err := room.NewEthtool()
 		if err != nil {
 			return err
 		}

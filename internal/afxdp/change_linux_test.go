@@ -4,25 +4,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/safchain/ethtool"
+	"github.com/rawlane/rawlane/internal/room"
+	"github.com/rawlane/rawlane/internal/testbed"
 )
-
-// deeply calls f on a stack of n frames.
-func deeply(n int, f func()) {
-	var frame [64]byte
-	frame[n%len(frame)] = 1
-	if n > 0 {
-		deeply(n-1, f)
-	} else {
-		f()
-	}
-	_ = frame
-}
 
 // A NIC says what it is asked however much of its stack the caller has used: where that grows within
 // package ethtool, the kernel's answer is lost.
 func TestNIC_Answers(t *testing.T) {
-	tool, err := ethtool.NewEthtool()
+	tool, err := room.NewEthtool()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,11 +19,11 @@ func TestNIC_Answers(t *testing.T) {
 	n := &nic{tool: tool, ifname: "lo"}
 	for depth := range 200 {
 		done := make(chan error)
-		go deeply(depth, func() { done <- n.change(map[string]bool{stripping[0]: false}) })
+		go testbed.Deeply(depth, func() { done <- n.change(map[string]bool{stripping[0]: false}) })
 		if err := <-done; err != nil && strings.Contains(err.Error(), "unsupported feature") {
 			t.Errorf("%d frames: %v", depth, err)
 		}
-		go deeply(depth, func() {
+		go testbed.Deeply(depth, func() {
 			all, err := n.features()
 			if len(all) == 0 {
 				t.Errorf("%d frames: no features, %v", depth, err)
@@ -42,7 +31,7 @@ func TestNIC_Answers(t *testing.T) {
 			done <- err
 		})
 		<-done
-		go deeply(depth, func() {
+		go testbed.Deeply(depth, func() {
 			if !n.hasCarrier() {
 				t.Errorf("%d frames: the loopback has no carrier", depth)
 			}

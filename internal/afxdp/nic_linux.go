@@ -6,7 +6,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/safchain/ethtool"
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/internal/room"
@@ -20,8 +19,8 @@ var stripping = []string{"rx-vlan-hw-parse", "rx-vlan-stag-hw-parse"}
 
 // nic is the settings of the interface's NIC.
 type nic struct {
-	tool    *ethtool.Ethtool // nil when closed
-	socket  int              // in the interface's namespace, as the tool's own is
+	tool    *room.Ethtool // nil when closed
+	socket  int           // in the interface's namespace, as the tool's own is
 	index   int
 	ifname  string
 	driver  string          // "" if it does not say
@@ -31,7 +30,7 @@ type nic struct {
 // open asks for the settings.
 func (n *nic) open(ifi *net.Interface) (err error) {
 	if n.socket, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err == nil {
-		if n.tool, err = ethtool.NewEthtool(); err != nil {
+		if n.tool, err = room.NewEthtool(); err != nil {
 			_ = unix.Close(n.socket) // the first error counts
 		}
 	}
@@ -39,7 +38,6 @@ func (n *nic) open(ifi *net.Interface) (err error) {
 		return fmt.Errorf("ask the driver for its features: %w", err)
 	}
 	n.index, n.ifname = ifi.Index, ifi.Name
-	room.GrowStack()
 	n.driver, _ = n.tool.DriverName(n.ifname)
 	return nil
 }
@@ -78,7 +76,6 @@ func (n *nic) hasCarrier() bool {
 	if n.tool == nil {
 		return true
 	}
-	room.GrowStack()
 	up, err := n.tool.LinkState(n.ifname)
 	return err != nil || up != 0
 }
@@ -116,13 +113,11 @@ func (n *nic) restore() error {
 
 // features returns the NIC's features, and which are on.
 func (n *nic) features() (map[string]bool, error) {
-	room.GrowStack()
 	return n.tool.Features(n.ifname)
 }
 
 // change switches features on or off.
 func (n *nic) change(features map[string]bool) error {
-	room.GrowStack()
 	return n.tool.Change(n.ifname, features)
 }
 

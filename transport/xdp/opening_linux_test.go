@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/internal/room"
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/xdp"
@@ -209,7 +209,7 @@ func TestKill_LeavesNothing(t *testing.T) {
 func takesTagsOff(t *testing.T, n *testbed.Node, ifname string) (on bool) {
 	t.Helper()
 	err := n.Do(func() error {
-		e, err := ethtool.NewEthtool()
+		e, err := room.NewEthtool()
 		if err != nil {
 			return err
 		}

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/internal/afxdp"
+	"github.com/rawlane/rawlane/internal/room"
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/grant"
@@ -55,7 +55,7 @@ func onInterface(t *testing.T, n *testbed.Node) (program uint32, takesTagsOff bo
 		if x := l.Attrs().Xdp; x != nil && x.Attached {
 			program = max(x.ProgId, 1)
 		}
-		e, err := ethtool.NewEthtool()
+		e, err := room.NewEthtool()
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/safchain/ethtool"
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
@@ -80,31 +79,21 @@ func YieldCore() {
 	_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) // it cannot fail
 }
 
-// unknownSpeed is the speed that drivers report without a carrier.
-const unknownSpeed = 1<<32 - 1
-
 // AskDriver asks the driver of a NIC for its settings. Drivers answer only some of the requests.
 func AskDriver(nic string) (f NICFacts) {
-	e, err := ethtool.NewEthtool()
+	e, err := room.NewEthtool()
 	if err != nil {
 		return f
 	}
 	defer e.Close()
-	room.GrowStack()
 	f.Driver, _ = e.DriverName(nic)
-	room.GrowStack()
-	if speed, err := e.CmdGet(&ethtool.EthtoolCmd{}, nic); err == nil && speed != unknownSpeed {
-		f.SpeedMbps = int(speed)
-	}
-	room.GrowStack()
+	f.SpeedMbps = e.Speed(nic)
 	if c, err := e.GetChannels(nic); err == nil {
 		f.Queues = int(max(c.CombinedCount, c.RxCount))
 	}
-	room.GrowStack()
 	if c, err := e.GetCoalesce(nic); err == nil {
 		f.RxCoalesceUsec, f.AdaptiveRx = int(c.RxCoalesceUsecs), c.UseAdaptiveRxCoalesce != 0
 	}
-	room.GrowStack()
 	if features, err := e.Features(nic); err == nil {
 		f.VLANFilter, f.VLANStrip = features["rx-vlan-filter"], features["rx-vlan-hw-parse"]
 		f.Segments = features["tx-udp-segmentation"]
