@@ -45,7 +45,7 @@ func TestOpen_WithoutDescriptors(t *testing.T) {
 			return errors.Join(err, open(), unix.Setrlimit(unix.RLIMIT_NOFILE, &old))
 		})
 	}
-	before := countDescriptors(t)
+	before := testbed.Descriptors(t)
 	for limit := uint64(1); ; limit++ {
 		err := limited(limit)
 		if err == nil {
@@ -54,17 +54,8 @@ func TestOpen_WithoutDescriptors(t *testing.T) {
 		if !errors.Is(err, unix.EMFILE) || errors.Is(err, transport.ErrNoInterface) {
 			t.Fatalf("with %d descriptors: %v, want EMFILE alone", limit, err)
 		}
-		if after := countDescriptors(t); after != before {
+		if after := testbed.Descriptors(t); after != before {
 			t.Fatalf("%d descriptors before, %d after: %v", before, after, err)
 		}
 	}
-}
-
-func countDescriptors(t *testing.T) int {
-	t.Helper()
-	files, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(files)
 }

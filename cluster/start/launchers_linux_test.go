@@ -16,17 +16,6 @@ import (
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
-// shortDir makes a folder for a segment: the names of sockets are bounded.
-func shortDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "shm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
-}
-
 // The launchers that are on this machine start a program of two nodes, which meet.
 func TestMain_UnderLaunchers(t *testing.T) {
 	program, err := os.Executable()
@@ -45,7 +34,7 @@ func TestMain_UnderLaunchers(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, path, args...)
-			cmd.Env = append(os.Environ(), envProgram+"=1", "RAWLANE_SHM_DIR="+shortDir(t))
+			cmd.Env = append(os.Environ(), envProgram+"=1", "RAWLANE_SHM_DIR="+testbed.SocketDir(t))
 			out, err := cmd.CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "hello, node 0\n") {
 				t.Errorf("%v: %s", err, out)
@@ -67,7 +56,7 @@ func TestMain_OneFailsUnderMPICH(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "-n", "2", program)
-	cmd.Env = append(os.Environ(), envProgram+"=fail", "RAWLANE_SHM_DIR="+shortDir(t))
+	cmd.Env = append(os.Environ(), envProgram+"=fail", "RAWLANE_SHM_DIR="+testbed.SocketDir(t))
 	if out, err := cmd.CombinedOutput(); err == nil || ctx.Err() != nil || !strings.Contains(string(out), "node 1 fails") {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -106,10 +95,10 @@ func TestMain_OneProcessToAHost(t *testing.T) {
 // each other which by their launcher, whether they are asked to or not.
 func TestMain_SomeShareAHost(t *testing.T) {
 	t.Run("asked for UDP", func(t *testing.T) { // in folders of their own: they do not meet in memory
-		shareAHost(t, "udp", [3]string{shortDir(t), shortDir(t), shortDir(t)})
+		shareAHost(t, "udp", [3]string{testbed.SocketDir(t), testbed.SocketDir(t), testbed.SocketDir(t)})
 	})
 	t.Run("asked for nothing", func(t *testing.T) {
-		first, second := shortDir(t), shortDir(t)
+		first, second := testbed.SocketDir(t), testbed.SocketDir(t)
 		shareAHost(t, "", [3]string{first, first, second})
 	})
 }

@@ -2,12 +2,12 @@ package afpacket_test
 
 import (
 	"errors"
-	"os"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -53,16 +53,6 @@ func TestNoPrivilege(t *testing.T) {
 	}
 }
 
-// descriptors counts this process's open files.
-func descriptors(t *testing.T) int {
-	t.Helper()
-	files, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(files)
-}
-
 // No descriptor stays open, whichever step of opening fails: here, each that gets no descriptor.
 func TestNoDescriptorLeaks(t *testing.T) {
 	for _, d := range kinds {
@@ -81,13 +71,13 @@ func TestNoDescriptorLeaks(t *testing.T) {
 			if err := open(settings{}); err != nil { // the runtime's poller opens what it needs
 				t.Fatal(err)
 			}
-			before := descriptors(t)
+			before := testbed.Descriptors(t)
 			for range 20 {
 				if err := open(settings{promiscuous: true}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if after := descriptors(t); after != before {
+			if after := testbed.Descriptors(t); after != before {
 				t.Errorf("%d descriptors before 20 links, %d after", before, after)
 			}
 			failures := make(map[string]bool)
@@ -102,7 +92,7 @@ func TestNoDescriptorLeaks(t *testing.T) {
 					t.Fatalf("with %d descriptors: %v; want EMFILE", limit, err)
 				}
 				failures[err.Error()] = true
-				if after := descriptors(t); after != before {
+				if after := testbed.Descriptors(t); after != before {
 					t.Fatalf("%d descriptors before, %d after: %v", before, after, err)
 				}
 			}

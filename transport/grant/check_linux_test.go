@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport/grant"
 )
 
@@ -79,14 +80,14 @@ func TestOpenXDPRefusesImpostors(t *testing.T) {
 		{"a socket as memory", text("", 1500, 2048, 64, 1), []int{monitor, link, xsk, xsk}, "no memory of 1179648 bytes"},
 	} {
 		at := impostor(t, reply(c.text, c.fds...))
-		before := descriptors(t)
+		before := testbed.Descriptors(t)
 		err := ask(t, at, grant.Request{Interface: "eth0", XDP: true})
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
-		for start := time.Now(); descriptors(t) > before; time.Sleep(time.Millisecond) { // the impostor hangs up, too
+		for start := time.Now(); testbed.Descriptors(t) > before; time.Sleep(time.Millisecond) { // the impostor hangs up, too
 			if time.Since(start) > patience {
-				t.Fatalf("%s: %d descriptors are left", c.name, descriptors(t)-before)
+				t.Fatalf("%s: %d descriptors are left", c.name, testbed.Descriptors(t)-before)
 			}
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/grant"
 	"github.com/rawlane/rawlane/transport/grant/internal/protocol"
@@ -76,15 +77,6 @@ func ask(t *testing.T, socket string, r grant.Request) error {
 	return err
 }
 
-func descriptors(t *testing.T) int {
-	t.Helper()
-	files, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(files)
-}
-
 // A service that sends something else than two packet sockets and what belongs to them gets no
 // link, and leaves no descriptor behind.
 func TestOpenRefusesImpostors(t *testing.T) {
@@ -120,14 +112,14 @@ func TestOpenRefusesImpostors(t *testing.T) {
 		{`{"error":{"cause":"denied","text":"the reason"}}`, []int{null, null}, "operation not permitted: the reason"},
 	} {
 		socket := impostor(t, reply(c.text, c.fds...))
-		before := descriptors(t)
+		before := testbed.Descriptors(t)
 		err := open(t, socket)
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "grant of eth0 by "+socket+": ") {
 			t.Errorf("%s with %d descriptors: %v, want %q", c.text, len(c.fds), err, c.want)
 		}
-		for start := time.Now(); descriptors(t) > before; time.Sleep(time.Millisecond) { // the impostor hangs up, too
+		for start := time.Now(); testbed.Descriptors(t) > before; time.Sleep(time.Millisecond) { // the impostor hangs up, too
 			if time.Since(start) > patience {
-				t.Fatalf("%s: %d descriptors are left", c.text, descriptors(t)-before)
+				t.Fatalf("%s: %d descriptors are left", c.text, testbed.Descriptors(t)-before)
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/shm/internal/records"
 )
@@ -19,12 +20,7 @@ const Patience = 20 * time.Second
 // socket's path.
 func Folder(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "shm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
+	return testbed.SocketDir(t)
 }
 
 // Meetings that come to nothing leave nothing: no bit of the bell, and no memory.

@@ -277,16 +277,6 @@ func needUsers(t *testing.T) {
 	}
 }
 
-// descriptors counts this process's open files.
-func descriptors(t *testing.T) int {
-	t.Helper()
-	files, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(files)
-}
-
 // freeDescriptor makes a copy of a descriptor that outlives its owner, for as long as the test.
 func freeDescriptor(t *testing.T, fd int) int {
 	t.Helper()

@@ -66,7 +66,7 @@ func TestManyClients(t *testing.T) {
 	}
 	bed := testbed.ForTest(t, testbed.Config{})
 	s := serve(t, inNode{bed.Node(0)}, allowMe(onAny)+fmt.Sprintf("limit user %d links %d memory 1G\n", me, clients))
-	before := descriptors(t)
+	before := testbed.Descriptors(t)
 	grants := make([]*grant.Grant, clients)
 	var running sync.WaitGroup
 	for k := range grants {
@@ -94,7 +94,7 @@ func TestManyClients(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	until(t, "forgotten", func() bool { return s.links(me) == 0 && descriptors(t) <= before })
+	until(t, "forgotten", func() bool { return s.links(me) == 0 && testbed.Descriptors(t) <= before })
 }
 
 // A user has no more than its limit, in links and in memory of rings; what it gives back it may have
@@ -183,7 +183,7 @@ func TestHangUp(t *testing.T) {
 	s := serve(t, inNode{bed.Node(0)}, allowMe(onAny)+fmt.Sprintf("limit user %d links 500 memory 1G\n", me))
 	s.ask(t, grant.Request{Interface: "eth0"}) // the runtime's poller opens what it needs
 	until(t, "one link", func() bool { return len(packetSockets()) == 2 })
-	before := descriptors(t)
+	before := testbed.Descriptors(t)
 	for k := range 200 {
 		c := dial(t, s)
 		switch k % 4 {
@@ -197,7 +197,7 @@ func TestHangUp(t *testing.T) {
 		}
 		_ = c.Close()
 	}
-	until(t, "nothing left", func() bool { return s.links(me) == 1 && descriptors(t) == before && len(packetSockets()) == 2 })
+	until(t, "nothing left", func() bool { return s.links(me) == 1 && testbed.Descriptors(t) == before && len(packetSockets()) == 2 })
 	if s.users[me].memory != 0 || len(s.locks) != 0 {
 		t.Errorf("%d bytes and %d locks are left", s.users[me].memory, len(s.locks))
 	}
@@ -265,7 +265,7 @@ func TestRandomRequests(t *testing.T) {
 func TestHostileClients(t *testing.T) {
 	bed := testbed.ForTest(t, testbed.Config{})
 	s := serve(t, inNode{bed.Node(0)}, allowMe(onAny))
-	before := descriptors(t)
+	before := testbed.Descriptors(t)
 	c := dial(t, s)
 	file, err := os.Open("/dev/null")
 	if err != nil {
@@ -285,7 +285,7 @@ func TestHostileClients(t *testing.T) {
 	}
 	_ = file.Close()
 	_ = c.Close()
-	until(t, "nothing left", func() bool { return s.links(me) == 0 && descriptors(t) <= before })
+	until(t, "nothing left", func() bool { return s.links(me) == 0 && testbed.Descriptors(t) <= before })
 	deaf := dial(t, s)
 	asked := false
 	until(t, "the deaf one dropped", func() bool {

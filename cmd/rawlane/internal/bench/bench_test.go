@@ -14,8 +14,8 @@ import (
 
 	"github.com/rawlane/rawlane/barrier/schedule"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
-	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli/clitest"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
+	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/keyring"
 )
@@ -303,7 +303,7 @@ func TestBench_ThreadsAreNotPinned(t *testing.T) {
 
 // A file of --capture that cannot be made leaves no folder of segments behind.
 func TestBench_FailedCaptureLeavesNothing(t *testing.T) {
-	dir := clitest.SocketDir(t)
+	dir := testbed.SocketDir(t)
 	t.Setenv(launch.EnvSegmentDir, dir)
 	_, errs, status := command(t, "bench", "amo", "--link", "shm", "--mode", "threads", "--capture", filepath.Join(dir, "none", "x"))
 	if status != cli.ExitFailed || !strings.Contains(errs, "no such file or directory") {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
-	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli/clitest"
+	"github.com/rawlane/rawlane/internal/testbed"
 )
 
 // signalPatience is longer than a signal takes from one end of a Unix socket to the other.
@@ -23,7 +23,7 @@ const signalPatience = 20 * time.Second
 func TestAsk_SignalBeforeTheRequestIsRead(t *testing.T) {
 	for name, comesFirst := range map[string]bool{"before it is sent": true, "on its way": false} {
 		t.Run(name, func(t *testing.T) {
-			t.Setenv("XDG_RUNTIME_DIR", clitest.SocketDir(t))
+			t.Setenv("XDG_RUNTIME_DIR", testbed.SocketDir(t))
 			path, err := bedSocket("bed")
 			if err != nil {
 				t.Fatal(err)

@@ -3,7 +3,6 @@ package clitest
 
 import (
 	"bytes"
-	"os"
 	"strings"
 	"testing"
 
@@ -21,16 +20,4 @@ func (v Verbs) Run(t testing.TB, args ...string) (stdout, stderr string, status 
 	var out, errs bytes.Buffer
 	status = cli.Execute(t.Context(), cli.NewRoot(v), args, strings.NewReader(""), &out, &errs)
 	return out.String(), errs.String(), status
-}
-
-// SocketDir makes a folder for sockets, whose paths have 107 bytes at most: a test's own may be too
-// long. It is removed when the test ends.
-func SocketDir(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "rl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
 }
