@@ -64,7 +64,7 @@ type CGResult struct {
 	Flows   ether.FlowCounters // of all processes and iterations, together
 }
 
-// checkEvery is after how many events, some milliseconds of computing, Run calls check.
+// checkEvery is after how many events, some milliseconds of computing, the experiments call check.
 const checkEvery = 1 << 16
 
 // Run runs the experiment. It calls check, which may be nil, now and then; an error of it ends the

@@ -47,9 +47,10 @@ func (s *ChangeSample) Total() (sum int64) {
 	return sum
 }
 
-// Run runs the experiment, and calls each with every sample. An error of each ends the run, and is
-// returned; other errors say what is wrong with c.
-func (c *Change) Run(each func(ChangeSample) error) error {
+// Run runs the experiment, and calls each with every sample, and check, which may be nil, now and
+// then, as CG.Run does. An error of theirs ends the run, and is returned; other errors say what is
+// wrong with c.
+func (c *Change) Run(check func() error, each func(ChangeSample) error) error {
 	q, n, err := c.start()
 	if err != nil {
 		return fmt.Errorf("change: %w", err)
@@ -67,7 +68,9 @@ func (c *Change) Run(each func(ChangeSample) error) error {
 	var before ether.Counters
 	got := make([]int64, half)
 	for at := time.Duration(0); at+c.Sample <= c.Length; at += c.Sample {
-		q.Run(monotime.At(at + c.Sample))
+		if err := runChecked(q, monotime.At(at+c.Sample), check); err != nil {
+			return err
+		}
 		now := n.Counters()
 		s := ChangeSample{
 			At: at, Received: make([]int64, half),
@@ -82,6 +85,22 @@ func (c *Change) Run(each func(ChangeSample) error) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// runChecked is Queue.Run, and calls check now and then: a sample of many frames takes minutes.
+func runChecked(q *sim.Queue, until monotime.Time, check func() error) error {
+	end := false
+	q.At(until, func() { end = true })
+	for events := 1; !end; events++ {
+		q.Step()
+		if events%checkEvery == 0 && check != nil {
+			if err := check(); err != nil {
+				return err
+			}
+		}
+	}
+	q.Run(until) // what was scheduled for that instant meanwhile
 	return nil
 }
 

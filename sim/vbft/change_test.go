@@ -49,7 +49,7 @@ func phases(t *testing.T, c *Change) [3]phase {
 	for i := range p {
 		p[i].least = math.Inf(1)
 	}
-	err := c.Run(func(s ChangeSample) error {
+	err := c.Run(nil, func(s ChangeSample) error {
 		if s.At%time.Second < 300*time.Millisecond {
 			return nil
 		}
@@ -98,7 +98,7 @@ func TestVFREC_5_2_BothEndsTogetherCostNothing(t *testing.T) {
 			p[0].total, p[1].total, p[2].total, p[1].flooded, 3*line)
 	}
 	flooded, least := uint64(0), math.Inf(1)
-	if err := c.Run(func(s ChangeSample) error {
+	if err := c.Run(nil, func(s ChangeSample) error {
 		if s.At >= time.Second {
 			flooded += s.Flooded
 			least = min(least, float64(s.Total())/c.Sample.Seconds()/1e6)
@@ -124,12 +124,29 @@ func TestVFREC_4_3_AReceiverThatChangesFirstFloodsAcks(t *testing.T) {
 
 func TestChange_EndsWhenTold(t *testing.T) {
 	stop, samples := errors.New("stop"), 0
-	err := paperChange(t, 0, 0).Run(func(ChangeSample) error {
+	err := paperChange(t, 0, 0).Run(nil, func(ChangeSample) error {
 		samples++
 		return stop
 	})
 	if !errors.Is(err, stop) || samples != 1 {
 		t.Errorf("%v after %d samples", err, samples)
+	}
+}
+
+// A sample may take minutes to compute: whoever wants the run to end does not wait for it.
+func TestChange_EndsWithinASample(t *testing.T) {
+	stop, c := errors.New("stop"), paperChange(t, 0, 0)
+	c.Sample = c.Length
+	checks := 0
+	err := c.Run(func() error {
+		checks++
+		return stop
+	}, func(ChangeSample) error {
+		t.Error("the sample was taken to its end")
+		return nil
+	})
+	if !errors.Is(err, stop) || checks != 1 {
+		t.Errorf("%v after %d checks", err, checks)
 	}
 }
 
@@ -145,7 +162,7 @@ func TestChange_SaysWhatIsWrong(t *testing.T) {
 	} {
 		c := paperChange(t, 0, 0)
 		spoil(c)
-		if err := c.Run(nil); err == nil || !strings.Contains(err.Error(), want) {
+		if err := c.Run(nil, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\nwant %s", err, want)
 		}
 	}

@@ -24,7 +24,7 @@ func ExampleChange() {
 		Network: ether.Config{Topology: network, Seed: 1}, Old: 1, New: 2,
 		Sender: 500 * time.Millisecond, Receiver: time.Second, Length: 1500 * time.Millisecond, Sample: 500 * time.Millisecond,
 	}
-	err = c.Run(func(s vbft.ChangeSample) error {
+	err = c.Run(nil, func(s vbft.ChangeSample) error {
 		fmt.Printf("from %5v on: %2d MB received, flooding: %v\n", s.At, s.Total()/1e6, s.Flooded > 1000)
 		return nil
 	})

@@ -52,7 +52,7 @@ func (s *vbftVerb) runChange(ctx context.Context, lines *cli.Lines) (drawing, er
 		SenderS: c.Sender.Seconds(), ReceiverS: c.Receiver.Seconds(),
 	}
 	head, all := s.changeHead(c), []changeLine(nil)
-	err := c.Run(func(sample vbft.ChangeSample) error {
+	err := c.Run(ctx.Err, func(sample vbft.ChangeSample) error {
 		l := form
 		l.AtS, l.Flooded, l.Dropped = sample.At.Seconds(), sample.Flooded, sample.Dropped
 		for _, bytes := range sample.Received {
@@ -60,9 +60,6 @@ func (s *vbftVerb) runChange(ctx context.Context, lines *cli.Lines) (drawing, er
 		}
 		l.MBPerS = float64(sample.Total()) / 1e6 / c.Sample.Seconds()
 		all = append(all, l)
-		if err := ctx.Err(); err != nil {
-			return err
-		}
 		return lines.Write(l, head, l.text())
 	})
 	if err == nil && !s.json {
