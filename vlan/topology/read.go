@@ -71,6 +71,7 @@ type reader struct {
 	rate     Rate             // of cables without one; or 0
 	switches map[string]int   // by name
 	links    map[string]int   // by name, either way round; nil if a link is faulty
+	wantLink string           // which links there are, for faults: a file may have thousands of them
 	lines    map[string][]int // of the entries of each list
 }
 
@@ -196,11 +197,13 @@ func (f *reader) nameLinks() {
 	for i, l := range turned.Links {
 		turned.Links[i].A, turned.Links[i].B = l.B, l.A
 	}
-	for _, names := range [][]string{turned.LinkNames(), f.t.LinkNames()} {
+	own := f.t.LinkNames()
+	for _, names := range [][]string{turned.LinkNames(), own} {
 		for i, name := range names {
 			f.links[name] = i
 		}
 	}
+	f.wantLink = someOf(own)
 }
 
 func (f *reader) readVLAN(n *yaml.Node) {
@@ -230,7 +233,7 @@ func (f *reader) readMembers(n *yaml.Node, what string) []int {
 		}
 		l, ok := f.links[name]
 		if !ok {
-			f.Fault(n, "%s: no such link: %.80s (want %s)", what, name, someOf(f.t.LinkNames()))
+			f.Fault(n, "%s: no such link: %.80s (want %s)", what, name, f.wantLink)
 			continue
 		}
 		links = append(links, l)

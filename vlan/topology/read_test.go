@@ -133,6 +133,25 @@ func (spaces) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// A file that names all links otherwise costs as many steps as it has names, and not as many times
+// the links.
+func TestTopologyFileOfManyWrongLinks(t *testing.T) {
+	const links = 1000
+	var b strings.Builder
+	b.WriteString("rate: 1G\nswitches: [a, b]\nhosts: []\nlinks:\n")
+	b.WriteString(strings.Repeat("  - {between: [a, b]}\n", links))
+	b.WriteString("vlans:\n  - {vid: 1, links: [a_b" + strings.Repeat(", a_b", links-1) + "]}\n")
+	allocs := testing.AllocsPerRun(1, func() {
+		_, err := topology.Read("net.yaml", strings.NewReader(b.String()))
+		if err == nil || !strings.Contains(err.Error(), "no such link: a_b (want one of a-b, a-b#2") {
+			t.Errorf("%v", err)
+		}
+	})
+	if allocs > 200*links {
+		t.Errorf("%.0f allocations for %d wrong names", allocs, links)
+	}
+}
+
 func TestTopologyFileReportsTheReadersError(t *testing.T) {
 	if _, err := topology.Read("net.yaml", brokenReader{}); !errors.Is(err, fs.ErrPermission) {
 		t.Error(err)
