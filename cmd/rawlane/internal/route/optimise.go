@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +23,7 @@ type optimiseVerb struct {
 	json           bool
 
 	network *topology.Topology
+	folder  string // from which Topology is seen, if that is a file
 	demand  traffic.Matrix
 	report  optimize.Report
 }
@@ -125,7 +127,7 @@ func (o *optimiseVerb) loadNetwork(plan *plan.Plan) (err error) {
 		if plan.Topology == "" {
 			return cli.Misuse("%s names no topology: give --topology", o.File)
 		}
-		o.Topology = plan.Topology
+		o.Topology, o.folder = plan.Topology, filepath.Dir(o.File)
 		o.network, err = cli.PlanNetwork(plan, o.File)
 		return err
 	}
@@ -157,8 +159,10 @@ func (o *optimiseVerb) loadTraffic() error {
 
 // writePlan writes a plan to the file of --out. Without a first plan the addresses are made up:
 // 02:00:... ending in n+1 for node n.
-func (o *optimiseVerb) writePlan(plan *plan.Plan) error {
-	plan.Topology = o.Topology
+func (o *optimiseVerb) writePlan(plan *plan.Plan) (err error) {
+	if plan.Topology, err = o.topologyFromOut(); err != nil {
+		return err
+	}
 	for i := range plan.Nodes {
 		if n := &plan.Nodes[i]; o.File == "" {
 			n.MAC = transport.MAC{0x02}
@@ -170,4 +174,25 @@ func (o *optimiseVerb) writePlan(plan *plan.Plan) error {
 		return fmt.Errorf("%s: %w", o.Out, err)
 	}
 	return cli.WriteFile("out", o.Out, b.Bytes())
+}
+
+// topologyFromOut returns the name of the network for the plan that is written: that of a file is
+// seen from the plan's folder, or from here where the plan goes into a pipe.
+func (o *optimiseVerb) topologyFromOut() (string, error) {
+	if topology.IsSpec(o.Topology) || filepath.IsAbs(o.Topology) {
+		return o.Topology, nil
+	}
+	out := o.Out
+	if info, err := os.Stat(out); err == nil && !info.Mode().IsRegular() {
+		out = ""
+	}
+	from, err := filepath.Abs(filepath.Dir(out))
+	if err != nil {
+		return "", err
+	}
+	file, err := filepath.Abs(filepath.Join(o.folder, o.Topology))
+	if err != nil {
+		return "", err
+	}
+	return filepath.Rel(from, file)
 }
