@@ -97,9 +97,9 @@ func (halfWriter) Write(b []byte) (int, error) { return len(b) / 2, io.ErrClosed
 func TestPlan_WrittenAndReadIsTheSame(t *testing.T) {
 	for seed := range uint64(50) {
 		p := randomPlan(t, rand.New(rand.NewPCG(seed, 2)), 1+int(seed))
-		p.Topology = []string{"", "vbft:4x4x4", "it's a file: # 1", " ", "ü/\u2028", "null", "'", "-", "\u0085", "\ufffe", "\uffff"}[seed%11]
+		p.Topology = []string{"", "vbft:4x4x4", "it's a file: # 1", " ", "ü/", "null", "'", "-", "\u0085", "\ufffe", "\uffff", "a \u2028 b", "\u2029 b"}[seed%13]
 		if p.Validate() != nil {
-			continue // \u0085 is a control character, and the two behind it are none at all
+			continue // \u0085 is a control character, the two behind it are none at all, and the last ones end lines
 		}
 		got, err := parsePlan(planText(t, p))
 		if len(p.Pairs) == 0 {

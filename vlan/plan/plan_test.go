@@ -174,6 +174,8 @@ func TestPlan_ValidateNamesWhatIsWrong(t *testing.T) {
 		"a pair's VID is not used":    {func(p *plan.Plan) { p.Pairs[plan.Pair{A: 1, B: 2}] = 9 }, "pair 1-2: vid 9: not among the plan's vids"},
 		"a topology on two lines":     {func(p *plan.Plan) { p.Topology = "a\nb" }, "topology: want at most 255 bytes of text on one line"},
 		"a topology with U+FFFE":      {func(p *plan.Plan) { p.Topology = "a\ufffe" }, "topology: want at most"},
+		"a topology with U+2028":      {func(p *plan.Plan) { p.Topology = "a \u2028 b" }, "topology: want at most"},
+		"a topology with U+2029":      {func(p *plan.Plan) { p.Topology = "\u2029 b" }, "topology: want at most"},
 		"a topology with U+FFFF":      {func(p *plan.Plan) { p.Topology = "a\uffff" }, "topology: want at most"},
 		"a topology that is not UTF8": {func(p *plan.Plan) { p.Topology = "\xff" }, "topology: want at most"},
 	} {

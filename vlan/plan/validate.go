@@ -105,7 +105,10 @@ func (v *validation) add(at part, format string, args ...any) {
 
 func (v *validation) checkTopology() {
 	text := v.plan.Topology
-	isBad := func(r rune) bool { return unicode.IsControl(r) || r == '\ufffe' || r == '\uffff' } // or not YAML's
+	isBad := func(r rune) bool {
+		isBreak := r == '\u2028' || r == '\u2029' // of a line, for readers of YAML, too
+		return unicode.IsControl(r) || isBreak || r == '\ufffe' || r == '\uffff'
+	}
 	if len(text) > maxName || !utf8.ValidString(text) || strings.ContainsFunc(text, isBad) {
 		v.add(part{list: "topology"}, "topology: want at most %d bytes of text on one line", maxName)
 	}
