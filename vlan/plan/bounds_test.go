@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -65,6 +66,27 @@ func TestBoundOfPairs(t *testing.T) {
 	p.Pairs[Pair{1098, 1099}] = 2
 	if err := p.Validate(); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "524289 pairs: want at most 524288") {
 		t.Errorf("%d pairs: %v", len(p.Pairs), err)
+	}
+}
+
+// Each plan that is valid can be read from what is written of it: also one with all that there may
+// be, and nothing short about it.
+func TestTheLargestPlanFitsItsFile(t *testing.T) {
+	p := &Plan{Topology: strings.Repeat("'", maxName), PCP: 7, Pairs: make(map[Pair]transport.VID, MaxPairs)}
+	for i := range MaxVIDs {
+		p.VIDs = append(p.VIDs, transport.MaxVID-transport.VID(i))
+	}
+	for i := range MaxNodes {
+		name := fmt.Sprintf("%0*dx", maxName-1, i)
+		p.Nodes = append(p.Nodes, Node{Name: name, MAC: someMAC(i), VID: transport.MaxVID, Priority: -maxPriority})
+	}
+	for a := 1000; len(p.Pairs) < MaxPairs; a++ {
+		for b := a + 1; b < MaxNodes && len(p.Pairs) < MaxPairs; b++ {
+			p.Pairs[Pair{a, b}] = transport.MaxVID
+		}
+	}
+	if n, err := p.WriteTo(io.Discard); err != nil || n > MaxFile {
+		t.Errorf("%d bytes, of %d that are read; %v", n, MaxFile, err)
 	}
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/rawlane/rawlane/vlan/internal/strictyaml"
 )
 
-// MaxFile bounds a plan's file, in bytes: enough for MaxPairs. Reading takes some hundred times
-// that memory at worst.
-const MaxFile = 8 << 20
+// MaxFile bounds a plan's file, in bytes: what WriteTo writes of the largest plan has less. Reading
+// takes some hundred times that memory at worst.
+const MaxFile = 11 << 20
 
 // SyntaxError is one fault in a file, with its line.
 type SyntaxError = strictyaml.SyntaxError

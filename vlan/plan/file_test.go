@@ -164,7 +164,7 @@ func TestParse_SaysWhereAndWhatWasExpected(t *testing.T) {
 		"a pair twice":            {head + "pairs:\n  0-1: 1\n  1-0: 2\n", "7: pair 0-1: is on line 6, too (want it once)"},
 		"a pair's vid":            {head + "pairs: {0-1: 3}\n", "5: pair 0-1: vid 3: not among the plan's vids"},
 		"a pair's vid is a list":  {head + "pairs: {0-1: [1]}\n", "5: pair 0-1: vid: a list (want a number of 1 to 4094)"},
-		"too large":               {strings.Repeat("#", plan.MaxFile+1), "1: too large (want at most 8388608 bytes)"},
+		"too large":               {strings.Repeat("#", plan.MaxFile+1), "1: too large (want at most 11534336 bytes)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := parsePlan(c.text)
