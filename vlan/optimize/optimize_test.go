@@ -196,6 +196,26 @@ func TestOptimizeChangesLittle(t *testing.T) {
 	}
 }
 
+// Whoever asks for any gain, an infinite one too, gets the plan of one that no pair can bring.
+func TestOptimizeTakesAnyPerChange(t *testing.T) {
+	network := vlantest.Must(topology.Parse("vbft:8x4x8"))
+	for seed := range 8 {
+		demand := vlantest.Must(traffic.Pattern(fmt.Sprintf("random:%d", seed), 64))
+		var changes []plan.Change
+		for i, perChange := range []float64{1e6, math.MaxFloat64, math.Inf(1)} {
+			_, r, err := optimize.Plan(network, demand, nil, optimize.Options{PerChange: perChange})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				changes = r.Changes
+			} else if !slices.Equal(r.Changes, changes) {
+				t.Errorf("random:%d, PerChange %g: %d changes, want the %d of 1e6", seed, perChange, len(r.Changes), len(changes))
+			}
+		}
+	}
+}
+
 // A cable is gone: its VID does not connect some pairs, and they get another.
 func TestOptimizeAvoidsAVLANThatIsCut(t *testing.T) {
 	top := vlantest.Network(t, "vbft:4x4x4")

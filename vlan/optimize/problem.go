@@ -19,6 +19,9 @@ const (
 	// near is the relative distance of the worst link from its lower bound at which the search
 	// ends.
 	near = 1e-3
+	// maxPerChange is a PerChange for which no pair changes for the sum of squares alone. All above
+	// is the same: an infinite penalty could not be compared.
+	maxPerChange = 1e6
 	// maxPathTable bounds the table of all paths that pairs may choose, in hops: 256 MiB.
 	maxPathTable = 1 << 26
 )
@@ -91,7 +94,7 @@ func newProblem(
 	}
 	squares := before.score().squares
 	p.still = squares * tolerance / float64(max(1, len(p.pairs)))
-	p.penalty = opt.PerChange * squares / float64(max(1, len(p.pairs)))
+	p.penalty = min(opt.PerChange, maxPerChange) * squares / float64(max(1, len(p.pairs)))
 	return p, nil
 }
 
