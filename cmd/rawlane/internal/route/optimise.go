@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -77,8 +78,8 @@ func (o *optimiseVerb) validate(_ *cobra.Command, args []string) error {
 	if o.MaxChanges < 0 {
 		return cli.Misuse("--max-changes %d: want 0 or more", o.MaxChanges)
 	}
-	if !(o.PerChange >= 0) {
-		return cli.Misuse("--per-change %v: want 0 or more", o.PerChange)
+	if !(o.PerChange >= 0 && o.PerChange <= math.MaxFloat64) {
+		return cli.Misuse("--per-change %v: want a number of 0 or more", o.PerChange)
 	}
 	return cli.CheckFile("out", o.Out)
 }
