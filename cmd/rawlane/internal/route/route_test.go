@@ -16,6 +16,7 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/manager/api"
+	"github.com/rawlane/rawlane/vlan/manager/coordinator"
 
 	"github.com/rawlane/rawlane/vlan/plan"
 )
@@ -218,5 +219,28 @@ func TestSeveralManagersAreAskedAtOnce(t *testing.T) {
 	first, second := strings.Index(out, "# manager "+addrs[0]), strings.Index(out, "# manager "+addrs[1])
 	if status != cli.ExitDone || first < 0 || second < first {
 		t.Errorf("status %d, printed %s%s", status, out, errs)
+	}
+}
+
+// The table that docs/routes.md shows of nodes of two plans.
+func TestRouteStatusIsThatOfTheDocumentation(t *testing.T) {
+	node := func(k int, id string, version string, programs int, why string) coordinator.NodeStatus {
+		n := coordinator.NodeStatus{
+			Manager: fmt.Sprintf("unix:/run/m%d", k), Name: fmt.Sprintf("n%d", k),
+			PlanID: id, Reason: why, Programs: programs, Failover: why == "",
+		}
+		if err := n.PlanVersion.UnmarshalText([]byte(version)); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	var b strings.Builder
+	writeStatus(&b, &coordinator.Status{Nodes: []coordinator.NodeStatus{
+		node(0, "8d449c48c5a6", "1.3", 2, ""), node(1, "8d449c48c5a6", "1.3", 1, ""),
+		node(2, "11f173083073", "2.1", 1, "two pairs share a link"),
+	}})
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "routes.md"))
+	if err != nil || !strings.Contains(string(page), "--managers managers.txt\n"+b.String()) {
+		t.Errorf("%v: docs/routes.md does not show\n%s", err, &b)
 	}
 }
