@@ -118,7 +118,7 @@ func TestParsePairBounds(t *testing.T) {
 
 // A difference is empty if nothing differs, however much comes and goes.
 func TestDifferenceIsEmpty(t *testing.T) {
-	for n := range 32 {
+	for n := range 128 {
 		var d Difference
 		has := func(bit int) bool { return n>>bit&1 == 1 }
 		if has(0) {
@@ -135,6 +135,12 @@ func TestDifferenceIsEmpty(t *testing.T) {
 		}
 		if has(4) {
 			d.OldPCP = 1
+		}
+		if has(5) {
+			d.AddedVIDs = []transport.VID{1}
+		}
+		if has(6) {
+			d.RemovedVIDs = []transport.VID{1}
 		}
 		if d.Empty() != (n == 0) {
 			t.Errorf("%+v: empty %v", d, d.Empty())

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rawlane/rawlane/transport"
 )
@@ -12,7 +13,10 @@ type Difference struct {
 	Pairs          []Change     // of nodes that are in both plans, in the order of Pair.Compare
 	Defaults       []NodeChange // of nodes that are in both plans
 	Added, Removed []Node
-	OldPCP, NewPCP transport.PCP
+	// AddedVIDs may be used from now on, and RemovedVIDs no longer: by programs and failovers, too.
+	// Both ascend.
+	AddedVIDs, RemovedVIDs []transport.VID
+	OldPCP, NewPCP         transport.PCP
 }
 
 // Change is another VID for a pair.
@@ -33,6 +37,7 @@ type NodeChange struct {
 // Diff returns what changes from plan a to plan b. It looks at every pair.
 func Diff(a, b *Plan) Difference {
 	d := Difference{OldPCP: a.PCP, NewPCP: b.PCP}
+	d.AddedVIDs, d.RemovedVIDs = without(b.VIDs, a.VIDs), without(a.VIDs, b.VIDs)
 	number := make(map[transport.MAC]int, len(a.Nodes)) // in a
 	for i, n := range a.Nodes {
 		number[n.MAC] = i
@@ -67,5 +72,12 @@ func Diff(a, b *Plan) Difference {
 
 // Empty reports whether nothing changes.
 func (d Difference) Empty() bool {
-	return len(d.Pairs)+len(d.Defaults)+len(d.Added)+len(d.Removed) == 0 && d.OldPCP == d.NewPCP
+	vids := len(d.AddedVIDs) + len(d.RemovedVIDs)
+	return len(d.Pairs)+len(d.Defaults)+len(d.Added)+len(d.Removed)+vids == 0 && d.OldPCP == d.NewPCP
+}
+
+// without returns the VIDs that are not among others, ascending.
+func without(vids, others []transport.VID) []transport.VID {
+	listed := func(vid transport.VID) bool { return slices.Contains(others, vid) }
+	return slices.DeleteFunc(slices.Sorted(slices.Values(vids)), listed)
 }

@@ -308,6 +308,22 @@ func TestDiff_FollowsNodesByTheirAddresses(t *testing.T) {
 	}
 }
 
+// VIDs that may be used are a part of what a plan means: programs lose the pairs that they have set
+// to one that goes. Their order is none.
+func TestDiff_FollowsVIDs(t *testing.T) {
+	p := roundRobin(t, 2, 1, 2, 9)
+	q := *p
+	q.VIDs = []transport.VID{7, 2, 4, 1}
+	d := plan.Diff(p, &q)
+	if !slices.Equal(d.AddedVIDs, []transport.VID{4, 7}) || !slices.Equal(d.RemovedVIDs, []transport.VID{9}) || d.Empty() {
+		t.Errorf("added %v, removed %v, empty %v; want 4 and 7, 9, and false", d.AddedVIDs, d.RemovedVIDs, d.Empty())
+	}
+	q.VIDs = []transport.VID{9, 2, 1}
+	if d := plan.Diff(p, &q); !d.Empty() || !slices.Equal(q.VIDs, []transport.VID{9, 2, 1}) {
+		t.Errorf("%+v, of VIDs %v", d, q.VIDs)
+	}
+}
+
 func TestPlan_FindNode(t *testing.T) {
 	p := roundRobin(t, 3, 1)
 	p.Nodes[1].Name, p.Nodes[2].Name = "left", "-0"

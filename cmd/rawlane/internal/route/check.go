@@ -60,7 +60,7 @@ func newDiffCommand() *cobra.Command {
 		Use:   "diff OLD NEW | NEW --manager ADDRESS",
 		Short: "Say what changes from one plan to another",
 		Long: `Compares what two plans mean, not how they are written: which pairs of nodes use another VID, which
-nodes have another default, which come or go. Nodes are the same if their addresses are; their
+nodes have another default, which nodes and VIDs come or go. Nodes are the same if their addresses are; their
 numbers are those in NEW. With --manager the old plan is the one that a node's manager has, with the
 operator's pairs in it. "route apply --dry-run" asks all nodes.
 
@@ -102,6 +102,12 @@ func writeDifference(out io.Writer, d plan.Difference) {
 	}
 	for _, n := range d.Added {
 		fmt.Fprintf(out, "added %s\n", addressAndName(n))
+	}
+	for _, vid := range d.RemovedVIDs {
+		fmt.Fprintf(out, "removed vid %d\n", vid)
+	}
+	for _, vid := range d.AddedVIDs {
+		fmt.Fprintf(out, "added vid %d\n", vid)
 	}
 	if d.OldPCP != d.NewPCP {
 		fmt.Fprintf(out, "pcp %d -> %d\n", d.OldPCP, d.NewPCP)
