@@ -188,8 +188,9 @@ func (g *group) match() error {
 		return nil
 	}
 	var lacking []string
-	for _, s := range g.plan.Nodes {
-		if managed[s.MAC] == nil && g.changesTo(s.MAC) {
+	number := numbersOf(g.plan)
+	for to, s := range g.plan.Nodes {
+		if managed[s.MAC] == nil && g.changesTo(to, number) {
 			lacking = append(lacking, strings.TrimSpace(s.Name+" "+s.MAC.String()))
 		}
 	}
@@ -201,16 +202,12 @@ func (g *group) match() error {
 	return nil
 }
 
-// changesTo reports whether the plan changes the route of a managed node to dst.
-func (g *group) changesTo(dst transport.MAC) bool {
-	to, _ := g.plan.NodeOf(dst)
-	for _, m := range g.nodes {
-		from, _ := g.plan.NodeOf(m.table.MAC)
-		if g.changesRoute(m, dst, g.plan.PairVID(from, to)) {
-			return true
-		}
-	}
-	return false
+// changesTo reports whether the plan, whose nodes have these numbers, changes the route of a
+// managed node to another one.
+func (g *group) changesTo(to int, number map[transport.MAC]int) bool {
+	return slices.ContainsFunc(g.nodes, func(m *member) bool {
+		return g.changesRoute(m, g.plan.Nodes[to].MAC, g.plan.PairVID(number[m.table.MAC], to))
+	})
 }
 
 // changesRoute reports whether a node's route to dst changes with the plan, by which its VID is
@@ -228,18 +225,18 @@ func (m *member) isLaidOver(dst transport.MAC) bool {
 	})
 }
 
-// vidTo returns the VID with which a node sends to dst before the change; 0: untagged.
-func (m *member) vidTo(dst transport.MAC) (vid transport.VID) {
-	for _, r := range m.table.Routes {
-		if r.Dst == dst {
-			return r.VID
-		}
-		if r.Dst == transport.Broadcast {
-			vid = r.VID
+// vidTo returns the VID with which a node sends to dst before the change; 0: untagged. It is asked
+// for each pair, of millions in a large cluster.
+func (m *member) vidTo(dst transport.MAC) transport.VID {
+	for _, to := range []transport.MAC{dst, transport.Broadcast} {
+		if i, ok := slices.BinarySearchFunc(m.table.Routes, to, compareDst); ok {
+			return m.table.Routes[i].VID
 		}
 	}
-	return vid
+	return 0
 }
+
+func compareDst(r api.Route, dst transport.MAC) int { return r.Dst.Compare(dst) }
 
 func (g *group) prepare(ctx context.Context, m *member) error {
 	o := &g.options

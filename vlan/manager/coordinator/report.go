@@ -86,11 +86,12 @@ func (g *group) changedPairs() (pairs int) {
 			changed = append(changed, m)
 		}
 	}
+	number := numbersOf(g.plan)
 	for i, a := range changed {
-		from, _ := g.plan.NodeOf(a.table.MAC)
+		from := number[a.table.MAC]
 		for _, b := range changed[:i] {
-			to, _ := g.plan.NodeOf(b.table.MAC)
-			if vid := g.plan.PairVID(from, to); a.vidTo(b.table.MAC) != vid || b.vidTo(a.table.MAC) != vid {
+			vid := g.plan.PairVID(from, number[b.table.MAC])
+			if a.vidTo(b.table.MAC) != vid || b.vidTo(a.table.MAC) != vid {
 				pairs++
 			}
 		}

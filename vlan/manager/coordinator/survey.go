@@ -18,7 +18,7 @@ import (
 // member is a node of a cluster, and what its manager has answered.
 type member struct {
 	client   *manager.Client
-	table    *api.Table   // nil: it has not answered
+	table    *api.Table   // its routes sorted by destination; nil: it has not answered
 	health   api.Health   // for a survey and a control
 	err      error        // of the latest request, but for those that undo a change
 	past     *api.Past    // what the node had before its present plan, for a rollback
@@ -50,7 +50,9 @@ func askAll(all []*member, act string, f func(*member) error) error {
 }
 
 func (m *member) readTable(ctx context.Context) error {
-	m.table, m.err = m.client.Table(ctx)
+	if m.table, m.err = m.client.Table(ctx); m.err == nil {
+		slices.SortFunc(m.table.Routes, func(r, s api.Route) int { return r.Dst.Compare(s.Dst) })
+	}
 	return m.err
 }
 

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
@@ -176,5 +177,45 @@ func TestObserveGoesOnAfterALostNode(t *testing.T) {
 		table: &api.Table{MAC: mac(1)}, counters: api.Counters{Nodes: twice}}}
 	if err := c.observe(); !errors.Is(err, lost) || !errors.Is(err, control.ErrBadSample) {
 		t.Errorf("%v, want what is wrong with each", err)
+	}
+}
+
+// A report asks for the route of each pair: that of one among thousands is found without a look at
+// each. The measure is such a look, in the same run.
+func TestVIDTo_OfManyRoutes(t *testing.T) {
+	m := &member{table: &api.Table{}}
+	for i := range plan.MaxNodes {
+		m.table.Routes = append(m.table.Routes, api.Route{Dst: transport.MAC{2, 0, 0, 0, byte(i >> 8), byte(i)}, VID: transport.VID(1 + i%4)})
+	}
+	m.table.Routes = append(m.table.Routes, api.Route{Dst: transport.Broadcast, VID: 9})
+	byLook := func(dst transport.MAC) (vid transport.VID) {
+		for _, r := range m.table.Routes {
+			if r.Dst == dst || r.Dst == transport.Broadcast && vid == 0 {
+				vid = r.VID
+			}
+		}
+		return vid
+	}
+	if vid := m.vidTo(transport.MAC{2, 1}); vid != 9 {
+		t.Errorf("to a node that has no route by VID %d, want the default's 9", vid)
+	}
+	ofAll := func(vidTo func(transport.MAC) transport.VID) time.Duration {
+		least := time.Hour
+		for range 3 {
+			begin := time.Now()
+			for _, r := range m.table.Routes {
+				if vid := vidTo(r.Dst); vid != r.VID {
+					t.Fatalf("to %v by VID %d, want %d", r.Dst, vid, r.VID)
+				}
+			}
+			least = min(least, time.Since(begin))
+		}
+		return least
+	}
+	if found, looked := ofAll(m.vidTo), ofAll(byLook); found > looked/4 {
+		t.Errorf("%v for all of %d routes, and %v by a look at each", found, len(m.table.Routes), looked)
+	}
+	if vid := (&member{table: &api.Table{}}).vidTo(mac(1)); vid != 0 {
+		t.Errorf("without a route by VID %d, want untagged", vid)
 	}
 }
