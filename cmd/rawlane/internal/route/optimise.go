@@ -2,6 +2,7 @@ package route
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -89,12 +90,10 @@ func (o *optimiseVerb) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	options := optimize.Options{MaxChanges: o.MaxChanges, PerChange: o.PerChange}
-	better, report, err := optimize.Plan(o.network, o.demand, plan, options)
+	better, err := o.optimise(cmd.Context(), plan)
 	if err != nil {
 		return err
 	}
-	o.report = report
 	o.fill()
 	if o.Out != "" {
 		if err := o.writePlan(better); err != nil {
@@ -102,6 +101,20 @@ func (o *optimiseVerb) run(cmd *cobra.Command, _ []string) error {
 		}
 	}
 	return cli.Write(cmd.OutOrStdout(), o.json, &o.optimiseResult, o.writeText)
+}
+
+// optimise finds the better plan, which takes half a minute where millions of pairs talk.
+func (o *optimiseVerb) optimise(ctx context.Context, current *plan.Plan) (*plan.Plan, error) {
+	options := optimize.Options{MaxChanges: o.MaxChanges, PerChange: o.PerChange}
+	var better *plan.Plan // read only if the computation has ended
+	err := cli.Compute(ctx, func() (err error) {
+		better, o.report, err = optimize.Plan(o.network, o.demand, current, options)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return better, nil
 }
 
 // load reads the first plan, its network and the traffic. The plan is nil without a file.

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -242,5 +243,21 @@ func TestRouteStatusIsThatOfTheDocumentation(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "routes.md"))
 	if err != nil || !strings.Contains(string(page), "--managers managers.txt\n"+b.String()) {
 		t.Errorf("%v: docs/routes.md does not show\n%s", err, &b)
+	}
+}
+
+// Verbs that compute for long end when they are interrupted.
+func TestRouteComputationsEndWithTheirContext(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	for _, args := range []string{
+		"vlans --topology vbft:4x4x4 --compute", "optimise --topology vbft:4x4x4 --pattern cg16",
+	} {
+		var out, errs strings.Builder
+		line := append([]string{"route"}, strings.Fields(args)...)
+		status := cli.Execute(ctx, cli.NewRoot(verbs), line, strings.NewReader(""), &out, &errs)
+		if status == cli.ExitDone || out.Len() > 0 || !strings.Contains(errs.String(), "interrupted") {
+			t.Errorf("%s: status %d, printed %q, said %q", args, status, &out, &errs)
+		}
 	}
 }

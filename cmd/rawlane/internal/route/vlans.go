@@ -100,7 +100,7 @@ func (r *vlansVerb) run(cmd *cobra.Command, _ []string) error {
 	if err := r.validate(cmd); err != nil {
 		return err
 	}
-	if err := r.load(); err != nil {
+	if err := cli.Compute(cmd.Context(), r.load); err != nil {
 		return err
 	}
 	table, err := r.network.Ports(r.ports)
@@ -110,7 +110,7 @@ func (r *vlansVerb) run(cmd *cobra.Command, _ []string) error {
 	return r.write(cmd.OutOrStdout(), table)
 }
 
-// load makes the network, with its VLANs.
+// load makes the network, with its VLANs: of a large one they take minutes.
 func (r *vlansVerb) load() (err error) {
 	if r.network, err = cli.LoadTopology(r.topology); err != nil {
 		return err
