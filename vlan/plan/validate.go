@@ -164,7 +164,7 @@ func (v *validation) checkNodes() {
 		at := func(field string) part { return part{list: "nodes", entry: i, field: field} }
 		switch first, taken := names[n.Name]; {
 		case n.Name == "":
-		case !validName(n.Name):
+		case !ValidName(n.Name):
 			v.add(at("name"), "name %.80q: want at most %d letters, digits, '.', '-' and '_', not digits alone",
 				n.Name, maxName)
 		case taken:
@@ -187,8 +187,9 @@ func (v *validation) checkNodes() {
 	}
 }
 
-// validName reports whether a name can be told from a number, and written on one line.
-func validName(s string) bool {
+// ValidName reports whether a node may have a name: one that can be told from a number, and written
+// on one line.
+func ValidName(s string) bool {
 	const digits = "0123456789"
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-_"
 	return len(s) <= maxName && strings.Trim(s, digits) != "" && strings.Trim(s, digits+letters) == ""

@@ -172,19 +172,22 @@ func (o *optimiseVerb) loadTraffic() error {
 }
 
 // writePlan writes a plan to the file of --out. Without a first plan the addresses are made up:
-// 02:00:... ending in n+1 for node n.
-func (o *optimiseVerb) writePlan(plan *plan.Plan) (err error) {
-	if plan.Topology, err = o.topologyFromOut(); err != nil {
+// 02:00:... ending in n+1 for node n, and the hosts' names are left out that no node may have.
+func (o *optimiseVerb) writePlan(better *plan.Plan) (err error) {
+	if better.Topology, err = o.topologyFromOut(); err != nil {
 		return err
 	}
-	for i := range plan.Nodes {
-		if n := &plan.Nodes[i]; o.File == "" {
+	for i := range better.Nodes {
+		if n := &better.Nodes[i]; o.File == "" {
 			n.MAC = transport.MAC{0x02}
 			binary.BigEndian.PutUint32(n.MAC[2:], uint32(i+1))
+			if !plan.ValidName(n.Name) {
+				n.Name = ""
+			}
 		}
 	}
 	var b bytes.Buffer
-	if _, err := plan.WriteTo(&b); err != nil {
+	if _, err := better.WriteTo(&b); err != nil {
 		return fmt.Errorf("%s: %w", o.Out, err)
 	}
 	return cli.WriteFile("out", o.Out, b.Bytes())
