@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -52,4 +53,32 @@ func TestChangeIsMadeAgainOnANewStream(t *testing.T) {
 	if n := patches.Load(); n != 2 {
 		t.Errorf("asked %d times, want twice", n)
 	}
+}
+
+// A session never counts as connected while it has the version of the stream before: that of a
+// manager that counts anew is lower, so that a change would seem to be in the table already.
+func TestANewStreamBeginsWithItsOwnVersion(t *testing.T) {
+	s := &Session{fib: newFIB(), dropped: make(map[transport.MAC]api.Version), woken: make(chan struct{}, 1)}
+	s.moved = sync.NewCond(&s.mu)
+	var ended atomic.Bool
+	looked := make(chan struct{})
+	go func() {
+		defer close(looked)
+		for !ended.Load() {
+			s.mu.Lock()
+			if s.fib.version%2 != api.Version(s.streams%2) {
+				t.Errorf("stream %d has version %v", s.streams, s.fib.version)
+				ended.Store(true)
+			}
+			s.mu.Unlock()
+		}
+	}()
+	const streams = 100_000
+	for k := 1; k <= streams && !ended.Load(); k++ {
+		if err := s.join(&api.SessionEvent{Version: api.Version(2*streams - k), Full: true}); err != nil {
+			t.Error(err)
+		}
+	}
+	ended.Store(true)
+	<-looked
 }

@@ -81,7 +81,8 @@ func (s *Session) open(ctx context.Context, end context.CancelFunc) (*stream, er
 	return events, s.join(first)
 }
 
-// join notes that the session is connected, and takes the first event in.
+// join notes that the session is connected, and takes the first event in: both at once, as a
+// manager without a state file counts its versions anew, and the one before would seem to be later.
 func (s *Session) join(first *api.SessionEvent) error {
 	s.mu.Lock()
 	if first.MAC != nil {
@@ -90,10 +91,10 @@ func (s *Session) join(first *api.SessionEvent) error {
 	s.lost = nil
 	s.streams++
 	s.ack = 0
-	clear(s.dropped) // a manager without a state file counts its versions anew
-	s.moved.Broadcast()
+	clear(s.dropped)
+	err := s.takeIn(first)
 	s.mu.Unlock()
-	return s.take(first)
+	return s.taken(first, err)
 }
 
 // streamLoop takes in what the manager tells, and connects again when it is lost, until Close.
@@ -132,8 +133,14 @@ func (s *Session) listen(events *stream) error {
 // take takes an event in. The error is api.ErrProtocol: the routes are not those of a table.
 func (s *Session) take(e *api.SessionEvent) error {
 	s.mu.Lock()
+	err := s.takeIn(e)
+	s.mu.Unlock()
+	return s.taken(e, err)
+}
+
+// takeIn takes an event in. The error is the table's. The caller holds mu, and then calls taken.
+func (s *Session) takeIn(e *api.SessionEvent) (err error) {
 	s.fib.take(e)
-	var err error
 	switch {
 	case s.drainer == nil:
 		err = s.fib.installAll()
@@ -155,7 +162,11 @@ func (s *Session) take(e *api.SessionEvent) error {
 	}
 	s.moved.Broadcast()
 	s.wakeIfDue()
-	s.mu.Unlock()
+	return err
+}
+
+// taken does what an event asks for that was taken in, with that error.
+func (s *Session) taken(e *api.SessionEvent, err error) error {
 	if len(e.Dropped) > 0 {
 		s.event(Event{Kind: EventDropped, Changes: e.Dropped})
 	}
