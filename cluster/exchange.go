@@ -84,19 +84,21 @@ type peerState struct {
 	again  monotime.Time // no unanswered message is repeated before
 }
 
-// OpenExchanger opens the port of an endpoint whose node table is complete. Errors:
-// mcd.ErrPortBusy.
+// OpenExchanger opens the port of an endpoint whose node table is complete: it may leave out the
+// endpoint's own node alone. Errors: mcd.ErrPortBusy.
 func OpenExchanger(ep *mcd.Endpoint, cfg ExchangerConfig) (*Exchanger, error) {
 	if cfg.Port == 0 {
 		cfg.Port = ExchangePort
 	}
 	x := &Exchanger{ep: ep, cfg: cfg}
-	for i, n := range ep.Nodes() {
-		if n.ID == ep.Node() {
-			x.self = i
-		}
+	for _, n := range ep.Nodes() {
 		x.nodes = append(x.nodes, n.ID)
 	}
+	self, isThere := slices.BinarySearch(x.nodes, ep.Node())
+	if !isThere { // a table may leave its own node out
+		x.nodes = slices.Insert(x.nodes, self, ep.Node())
+	}
+	x.self = self
 	x.peers = make([]peerState, len(x.nodes))
 	var err error
 	x.mu.Lock() // a message may come before the port is known

@@ -462,3 +462,30 @@ func ExampleExchanger_Gather() {
 	_ = closeAll()
 	// Output: ["0 squared is 0" "1 squared is 1" "2 squared is 4"] <nil>
 }
+
+// A table need not hold the node itself: each node exchanges with all others all the same.
+func TestExchanger_TableWithoutItsOwnNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var all []*cluster.Exchanger
+		for _, e := range mcdtest.Open(t, 3, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}}) {
+			others := slices.DeleteFunc(e.Nodes(), func(n mcd.Node) bool { return n.ID == e.Node() })
+			if err := e.SetNodes(others); err != nil {
+				t.Fatal(err)
+			}
+			x, err := cluster.OpenExchanger(e, cluster.ExchangerConfig{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, x)
+		}
+		each(t, all, func(i int, x *cluster.Exchanger) error {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			got, err := x.Exchange(ctx, []byte{byte(i)})
+			if want := [][]byte{{0}, {1}, {2}}; err == nil && !slices.EqualFunc(got, want, bytes.Equal) {
+				err = fmt.Errorf("exchanged %v, want %v", got, want)
+			}
+			return errors.Join(err, x.Close())
+		})
+	})
+}
