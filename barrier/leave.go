@@ -33,7 +33,11 @@ func (s *Service) leave(groups ...*Group) {
 		}
 		sets = append(sets, g.sets...)
 	}
-	s.leaving.Add(1)
+	if len(sets) == 0 { // all are closed, or being closed by another call
+		s.mu.Unlock()
+		return
+	}
+	s.leaving.Add(1) // not once all groups are closed, when Close waits
 	defer s.leaving.Done()
 	s.mu.Unlock()
 	s.sayBye(sets)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
@@ -135,4 +136,36 @@ func TestManyCallers(t *testing.T) {
 			t.Errorf("%d barriers were passed, want %d at least", passed.Load(), least)
 		}
 	})
+}
+
+// A program closes its groups one by one, as another goroutine of it closes the service: one that
+// waits for a goodbye to a member that is gone, and several that are closed already. Where those
+// count as goodbyes, too, the service's Close panics now and then, and always races.
+func TestClose_OfTheServiceBesideItsGroups(t *testing.T) {
+	for range 50 {
+		synctest.Test(t, func(t *testing.T) {
+			eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+			s := service(t, eps[0], barrier.Config{})
+			all := []*barrier.Group{group(t, s, barrier.GroupConfig{})}
+			for range 8 {
+				all = append(all, group(t, s, barrier.GroupConfig{Members: barrier.MaskOf(0)}))
+			}
+			if err := eps[1].Close(); err != nil {
+				t.Fatal(err)
+			}
+			var closing sync.WaitGroup
+			closing.Go(func() {
+				for _, g := range all {
+					if err := g.Close(); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+			synctest.Wait() // until it says goodbye
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			closing.Wait()
+		})
+	}
 }
