@@ -28,36 +28,74 @@ func (c *memberSet) probeDoubtful(now monotime.Time) {
 		return
 	}
 	c.probed = now
+	detours := c.detours()
 	for _, rank := range doubtful {
-		all := c.detours(c.nodes[rank])
-		for range min(len(all), maxDetours) {
+		node := c.nodes[rank]
+		routes := detours.routesTo(node)
+		count := len(detours.all) - len(routes)
+		for range min(count, maxDetours) {
 			s.detour++
-			_, _ = s.ep.TryProbe(all[s.detour%len(all)], mcd.ProbeOptions{}) // the next one may have room
+			path := detours.all[skip(s.detour%count, routes)]
+			path.Node = node
+			_, _ = s.ep.TryProbe(path, mcd.ProbeOptions{}) // the next one may have room
 		}
 	}
 }
 
-// detours returns the paths to a node other than its routes: by each network, the tags by which
-// other members are reached, and those of Config.Detours.
-func (c *memberSet) detours(node mcd.NodeID) (all []mcd.Path) {
-	ep := c.service.ep
-	for nic := range ep.NICs() {
-		tags := slices.Clone(c.service.cfg.Detours)
-		for _, other := range c.nodes {
-			if p, err := ep.Path(other, nic); err == nil && other != ep.Node() {
-				tags = append(tags, p.OptionalTag)
-			}
+// detours are the paths by which a member set's nodes may be asked: by each network, the tags of
+// Config.Detours, and those by which members are reached. They are found once for all nodes that
+// are asked at one time: where a switch fails, those are thousands.
+type detours struct {
+	ep    *mcd.Endpoint
+	all   []mcd.Path       // without the node
+	index map[mcd.Path]int // in all
+}
+
+func (c *memberSet) detours() *detours {
+	d := &detours{ep: c.service.ep, index: map[mcd.Path]int{}}
+	for nic := range d.ep.NICs() {
+		for _, tag := range c.service.cfg.Detours {
+			d.add(nic, tag)
 		}
-		route, _ := ep.Path(node, nic) // if the table has lost the node, TryProbe refuses
-		seen := []transport.OptionalTag{route.OptionalTag}
-		for _, tag := range tags {
-			if !slices.Contains(seen, tag) {
-				seen = append(seen, tag)
-				all = append(all, mcd.Path{Node: node, NIC: nic, OptionalTag: tag})
+		for _, node := range c.nodes {
+			if p, err := d.ep.Path(node, nic); err == nil && node != d.ep.Node() {
+				d.add(nic, p.OptionalTag)
 			}
 		}
 	}
-	return all
+	return d
+}
+
+func (d *detours) add(nic int, tag transport.OptionalTag) {
+	path := mcd.Path{NIC: nic, OptionalTag: tag}
+	if _, known := d.index[path]; !known {
+		d.index[path] = len(d.all)
+		d.all = append(d.all, path)
+	}
+}
+
+// routesTo returns which of the paths are the node's routes: ascending, one for each network. If
+// the table has lost the node there are none, and TryProbe refuses.
+func (d *detours) routesTo(node mcd.NodeID) (routes []int) {
+	for nic := range d.ep.NICs() {
+		if path, err := d.ep.Path(node, nic); err == nil {
+			path.Node = 0
+			if i, known := d.index[path]; known { // else it has changed just now
+				routes = append(routes, i)
+			}
+		}
+	}
+	return routes
+}
+
+// skip returns the i-th of the indices that are not among some, which are ascending.
+func skip(i int, some []int) int {
+	for _, s := range some {
+		if i >= s {
+			i++
+		}
+	}
+	return i
 }
 
 // watchProbe notes that a node has answered by another path than its route.
