@@ -22,7 +22,8 @@ type Addr struct {
 // String formats a as "3:7", node and port.
 func (a Addr) String() string { return fmt.Sprintf("%d:%d", a.Node, a.Port) }
 
-// Dest is a message's destination. Make one with To, ToGroup or ToAll.
+// Dest is a message's destination. Make one with To, ToGroup or ToAll: nothing is sent to the zero
+// Dest.
 type Dest struct {
 	kind wire.Kind
 	to   uint16
@@ -49,6 +50,14 @@ func (d Dest) String() string {
 		return fmt.Sprintf("all:%d", d.port)
 	}
 	return "nobody"
+}
+
+// check refuses the zero Dest: a frame would go to all, and be dropped by each.
+func (d Dest) check() error {
+	if d == (Dest{}) {
+		return errNobody
+	}
+	return nil
 }
 
 // GroupMAC returns the Ethernet address of a cluster's multicast group: locally administered, with

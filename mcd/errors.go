@@ -39,6 +39,9 @@ var (
 	ErrHandled = errors.New("port has a Receive function")
 )
 
+// errNobody: a destination was forgotten.
+var errNobody = errors.New("send to nobody: the message has no destination (make one with To, ToGroup or ToAll)")
+
 // errExhausted: no frame is sealed with a counter that was used.
 var errExhausted = errors.New("endpoint has sent 2^63 frames with its keys (close it and open another)")
 

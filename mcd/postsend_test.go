@@ -282,3 +282,25 @@ func TestWait_OfWhatWasRefused(t *testing.T) {
 		}
 	}
 }
+
+// A message without a destination is refused. It is not sent to all, where each would drop it.
+func TestSend_ToNobody(t *testing.T) {
+	_, p, links, _ := openScripts(t, 1)
+	links[0].send = func(frames []transport.Frame) (int, error) {
+		t.Errorf("%d frames were sent, the first to %v", len(frames), frames[0].Dst)
+		return len(frames), nil
+	}
+	_, inPlace := p.TrySendInPlace(0, Dest{}, make([]byte, Headroom+1))
+	_, frame := p.AppendFrame(nil, 0, Dest{}, []byte("a"))
+	for call, err := range map[string]error{
+		"SendVia":        p.SendVia(t.Context(), 0, Dest{}, []byte("a")),
+		"TrySend":        p.TrySend(0, Dest{}, []byte("a")),
+		"TrySendInPlace": inPlace,
+		"PostSend":       p.PostSend(&SendDesc{Payload: []byte("a")}),
+		"AppendFrame":    frame,
+	} {
+		if !errors.Is(err, errNobody) {
+			t.Errorf("%s: %v, want that there is no destination", call, err)
+		}
+	}
+}

@@ -129,7 +129,7 @@ func (p *Port) target(nic int, to Dest, size int) (*neighbour, error) {
 		return nil, err
 	}
 	if to.kind != wire.Unicast {
-		return nil, nil
+		return nil, to.check()
 	}
 	peer := e.lookup(NodeID(to.to))
 	if peer == nil || peer.id == e.cfg.Node {
