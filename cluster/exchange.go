@@ -50,7 +50,8 @@ type ExchangerConfig struct {
 // messages do no harm. Bulk data is for memfifo and mpi.
 //
 // All nodes call Exchange and Gather in the same order. One call at a time is under way; others
-// wait for it. After an error of Exchange or Gather the Exchanger can only be closed.
+// wait for it, until their contexts end: then they have done nothing. After another error of
+// Exchange or Gather the Exchanger can only be closed.
 type Exchanger struct {
 	ep    *mcd.Endpoint
 	port  *mcd.Port
@@ -58,7 +59,7 @@ type Exchanger struct {
 	nodes []mcd.NodeID
 	self  int // place of this node in nodes
 
-	call    sync.Mutex     // held by a call from its begin to its end
+	call    chan struct{}  // of capacity 1: holds a token while a call is under way
 	failed  error          // of an earlier round; guarded by call
 	request uint32         // number of the last Ask; guarded by call
 	turn    mcd.Completion // there is something for the call under way to look at
@@ -90,7 +91,7 @@ func OpenExchanger(ep *mcd.Endpoint, cfg ExchangerConfig) (*Exchanger, error) {
 	if cfg.Port == 0 {
 		cfg.Port = ExchangePort
 	}
-	x := &Exchanger{ep: ep, cfg: cfg}
+	x := &Exchanger{ep: ep, cfg: cfg, call: make(chan struct{}, 1)}
 	for _, n := range ep.Nodes() {
 		x.nodes = append(x.nodes, n.ID)
 	}
@@ -141,8 +142,10 @@ func (x *Exchanger) inRound(ctx context.Context, what string, blob []byte, r rou
 	if len(blob) > MaxBlob {
 		return nil, fmt.Errorf("cluster: %s: a blob of %d bytes (want at most %d)", what, len(blob), MaxBlob)
 	}
-	x.call.Lock()
-	defer x.call.Unlock()
+	if err := x.begin(ctx, what); err != nil {
+		return nil, err
+	}
+	defer x.end()
 	if x.failed != nil {
 		return nil, fmt.Errorf("cluster: %s after an error: %w", what, x.failed)
 	}
@@ -165,6 +168,23 @@ func (x *Exchanger) inRound(ctx context.Context, what string, blob []byte, r rou
 	}
 	return x.complete(blob, r.lingers), nil
 }
+
+// begin waits for the call's turn, until ctx ends. A call that has its turn calls end.
+func (x *Exchanger) begin(ctx context.Context, what string) error {
+	select {
+	case x.call <- struct{}{}: // also where ctx is over: the nodes that are missing are named then
+		return nil
+	default:
+	}
+	select {
+	case x.call <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("cluster: %s: another call is under way: %w", what, ctx.Err())
+	}
+}
+
+func (x *Exchanger) end() { <-x.call }
 
 // others returns the places of all other nodes.
 func (x *Exchanger) others() (all []int) {
@@ -211,8 +231,10 @@ func (x *Exchanger) Ask(ctx context.Context, node mcd.NodeID, payload []byte) ([
 	if i < 0 || i == x.self {
 		return nil, fmt.Errorf("cluster: ask node %d: %w", node, mcd.ErrUnknownNode)
 	}
-	x.call.Lock()
-	defer x.call.Unlock()
+	if err := x.begin(ctx, "ask"); err != nil {
+		return nil, err
+	}
+	defer x.end()
 	if errors.Is(x.failed, mcd.ErrClosed) {
 		return nil, fmt.Errorf("cluster: ask: %w", mcd.ErrClosed)
 	}
@@ -351,8 +373,8 @@ func (x *Exchanger) Close() error {
 		x.turn.Complete(nil) // a call under way looks
 	}
 	x.mu.Unlock()
-	x.call.Lock()
-	defer x.call.Unlock()
+	x.call <- struct{}{}
+	defer x.end()
 	if x.failed == nil {
 		x.failed = mcd.ErrClosed
 		ctx, cancel := context.WithTimeout(context.Background(), lingerTime)

@@ -489,3 +489,39 @@ func TestExchanger_TableWithoutItsOwnNode(t *testing.T) {
 		})
 	})
 }
+
+// A call that waits for the end of another one waits no longer than its context says, and has done
+// nothing: the same call is made later.
+func TestExchanger_TurnOfACall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := exchangers(t, 2, fault.Config{}, cluster.ExchangerConfig{})
+		var first sync.WaitGroup
+		first.Go(func() {
+			if got, err := all[0].Exchange(t.Context(), []byte{1}); err != nil || !bytes.Equal(got[1], []byte{2}) {
+				t.Errorf("the first exchange: %v, %v", got, err)
+			}
+		})
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, asked := all[0].Ask(ctx, 1, nil)
+		_, exchanged := all[0].Exchange(ctx, nil)
+		_, gathered := all[0].Gather(ctx, 1, nil)
+		for call, err := range map[string]error{"ask": asked, "exchange": exchanged, "gather": gathered} {
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "another call is under way") {
+				t.Errorf("%s beside the first exchange: %v", call, err)
+			}
+		}
+		if got, err := all[1].Exchange(t.Context(), []byte{2}); err != nil || !bytes.Equal(got[0], []byte{1}) {
+			t.Errorf("node 1: %v, %v", got, err)
+		}
+		first.Wait()
+		each(t, all, func(i int, x *cluster.Exchanger) error {
+			got, err := x.Exchange(t.Context(), []byte{byte(i)})
+			if err == nil && !bytes.Equal(got[1-i], []byte{byte(1 - i)}) {
+				err = fmt.Errorf("exchanged %v", got)
+			}
+			return errors.Join(err, x.Close())
+		})
+	})
+}
