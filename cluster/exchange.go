@@ -87,6 +87,10 @@ type peerState struct {
 
 // OpenExchanger opens the port of an endpoint whose node table is complete: it may leave out the
 // endpoint's own node alone. Errors: mcd.ErrPortBusy.
+//
+// Exchangers are told apart by their ports alone. One that follows another on the same port is
+// opened once all nodes have closed that, as behind a barrier: at a node where the former is still
+// open it would be given that one's blobs.
 func OpenExchanger(ep *mcd.Endpoint, cfg ExchangerConfig) (*Exchanger, error) {
 	if cfg.Port == 0 {
 		cfg.Port = ExchangePort
