@@ -86,6 +86,7 @@ func (c *memberSet) add() error {
 	c.engine = engine.New(engine.Config{
 		Rank: c.rank, Size: len(c.nodes), NICs: s.ep.NICs(), Algorithm: c.algorithm,
 		Identity: c.identity, Incarnation: incarnation.New(), PeerTimeout: g.cfg.PeerTimeout,
+		MaxMessage: s.ep.MaxPayload(),
 	})
 	g.sets = append(g.sets, c)
 	s.sets[c.identity] = c

@@ -43,6 +43,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"hash/fnv"
 	"slices"
@@ -61,6 +62,7 @@ type Config struct {
 	Identity    Identity
 	Incarnation uint32        // of this member: another one each time that it begins anew; not 0
 	PeerTimeout time.Duration // how long a member may be silent
+	MaxMessage  int           // the longest message that can be sent, in bytes; zero: MaxLen
 }
 
 // Send is a message to send.
@@ -106,6 +108,7 @@ var (
 
 // New makes an engine. The algorithm's schedule has to be right for the size.
 func New(cfg Config) *Engine {
+	cfg.MaxMessage = min(cmp.Or(cfg.MaxMessage, MaxLen), MaxLen)
 	e := &Engine{
 		cfg:          cfg,
 		algorithm:    hash(cfg.Algorithm.For(cfg.Size).String()),

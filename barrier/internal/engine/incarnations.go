@@ -15,9 +15,10 @@ import (
 // one. A message that names another incarnation than the receiver's was sent to an earlier one, and
 // does not count.
 
-// known returns what a message of a generation says of incarnations.
+// known returns what a message of a generation says of incarnations: nothing where they do not fit
+// a notify.
 func (e *Engine) known(generation uint32) []uint32 {
-	if generation != 1 || e.cfg.Size > maxKnown {
+	if generation != 1 || e.cfg.Size > maxKnown || headLen+2+e.cfg.Size*wordLen > e.cfg.MaxMessage {
 		return nil
 	}
 	return slices.Clone(e.incarnations)

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 // Notifies of a first generation, first ones and those that are sent again, tell the incarnations that
@@ -46,6 +49,28 @@ func TestIncarnations_OfLargeGroups(t *testing.T) {
 		out, _ := a.Arrive(a.now, 0, nil)
 		if got := len(out[0].Message.Known); got != want {
 			t.Errorf("%d members: %d are told, want %d", size, got, want)
+		}
+	}
+}
+
+// Nor does a group tell them whose notify, or bye, would be longer than a message may be.
+func TestIncarnations_OfShortMessages(t *testing.T) {
+	const size = 20
+	for most := headLen + 2; most <= MaxLen; most++ {
+		e := New(Config{
+			Rank: 1, Size: size, NICs: 1, Algorithm: algorithm("star"), Identity: identity, Incarnation: 2,
+			PeerTimeout: DefaultPeerTimeout, MaxMessage: most,
+		})
+		out, _ := e.Arrive(monotime.At(time.Second), 0, nil)
+		notify, bye := out[0].Message, e.Goodbye(0)
+		for _, m := range []Message{notify, bye} {
+			length, want := len(m.Append(nil)), size
+			if without := length - len(m.Known)*wordLen; without+size*wordLen > most {
+				want = 0
+			}
+			if len(m.Known) != want || length > most && want > 0 {
+				t.Errorf("at most %d bytes: a %v of %d tells %d incarnations, want %d", most, m.Kind, length, len(m.Known), want)
+			}
 		}
 	}
 }

@@ -48,7 +48,7 @@ func (e *Engine) Goodbye(to int) Message {
 		}
 		bye.Done = append(bye.Done, Done{m.number, m.completed()})
 	}
-	if bye.Known = e.known(1); !bye.fits() {
+	if bye.Known = e.known(1); !bye.fits(e.cfg.MaxMessage) {
 		bye.Known = nil
 	}
 	return bye

@@ -19,7 +19,8 @@ const (
 	// nacksPerTimeout is the least number of nacks before a silent member counts as down.
 	nacksPerTimeout = agreement.Queries
 	// maxKnown is the most members of a group whose notifies tell incarnations: as long as a bye.
-	// In a larger group a member that begins anew is known to those that it sends messages to.
+	// By links whose frames are shorter than Ethernet's it may be fewer. In a larger group a member
+	// that begins anew is known to those that it sends messages to.
 	maxKnown = 320
 	// maxNamed is the most members that a fail message names: its sender, and the one it is about.
 	maxNamed = 2

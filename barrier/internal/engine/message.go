@@ -338,11 +338,13 @@ func (m *Message) parseDone(b []byte) error {
 		m.Done = append(m.Done, Done{b[0], binary.BigEndian.Uint32(b[1:])})
 		b = b[doneLen:]
 	}
-	if err := m.parseKnown(b); err != nil || !m.fits() {
+	if err := m.parseKnown(b); err != nil || !m.fits(MaxLen) {
 		return ErrMalformed
 	}
 	return nil
 }
 
-// fits reports whether a bye is short enough.
-func (m *Message) fits() bool { return len(m.Done)*doneLen+len(m.Known)*wordLen <= Numbers*doneLen }
+// fits reports whether a bye is at most so long.
+func (m *Message) fits(most int) bool {
+	return headLen+byeLen+len(m.Done)*doneLen+2+len(m.Known)*wordLen <= most
+}
