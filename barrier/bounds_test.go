@@ -154,7 +154,8 @@ func TestBounds_GroupsThatWereLeft(t *testing.T) {
 	}
 }
 
-// An algorithm of one's own is proved for up to 128 members.
+// An algorithm of one's own is proved for up to 128 members. Of more, this node's steps have ranks
+// and networks that there are.
 func TestBounds_Proof(t *testing.T) {
 	links, err := fabric.Links(1)
 	if err != nil {
@@ -177,6 +178,22 @@ func TestBounds_Proof(t *testing.T) {
 	}
 	if _, err := s.Group(barrier.GroupConfig{Members: first(129), Algorithm: none}); err != nil {
 		t.Errorf("129 members: %v", err)
+	}
+	for name, step := range map[string]schedule.Step{
+		"awaits rank 129":        {Await: []schedule.Receive{{From: 129}}},
+		"awaits rank -1":         {Await: []schedule.Receive{{From: -1}}},
+		"awaits rank 0":          {Await: []schedule.Receive{{From: 0}}},
+		"notifies rank 129":      {Notify: []schedule.Send{{To: 129}}},
+		"notifies rank -2":       {Notify: []schedule.Send{{To: -2}}},
+		"notifies rank 0":        {Notify: []schedule.Send{{To: 0}}},
+		"wrong wants network -1": {Notify: []schedule.Send{{To: 1, NIC: -1}}},
+	} {
+		wrong := schedule.New("wrong", func(int, int) []schedule.Step { return []schedule.Step{step} })
+		_, err := s.Group(barrier.GroupConfig{Members: first(129), Algorithm: wrong})
+		isWrong := errors.Is(err, schedule.ErrWrong)
+		if err == nil || !strings.Contains(err.Error(), name) || isWrong != strings.Contains(name, "rank") {
+			t.Errorf("129 members, %s: %v", name, err)
+		}
 	}
 	star := schedule.Star()
 	own := schedule.New("own", star.Steps)

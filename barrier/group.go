@@ -80,7 +80,8 @@ type Group struct {
 //
 // Errors: ErrNotMember if this node is not a member; mcd.ErrUnknownNode for a member that the table
 // does not have; schedule.ErrWrong for an algorithm of one's own that is not right, or has too many
-// levels; ErrClosed.
+// levels: of more than 128 members only this node's steps are looked at, each by itself, and
+// Algorithm.Check proves the whole; ErrClosed.
 func (s *Service) Group(cfg GroupConfig) (*Group, error) { return s.newGroup(cfg, 0, nil) }
 
 // newGroup makes a group, of survivors of a former one if that is not nil.

@@ -129,12 +129,32 @@ func (c *memberSet) checkSchedule() (err error) {
 		}
 	}
 	c.multicast = c.algorithm.Multicasts(len(c.nodes))
-	nics := c.service.ep.NICs()
 	for _, s := range c.algorithm.Steps(c.rank, len(c.nodes)) {
-		for _, n := range s.Notify {
-			if n.NIC >= nics {
-				return fmt.Errorf("%v wants network %d: the endpoint has %d (counted from 0)", c.algorithm, n.NIC, nics)
-			}
+		if err := c.checkStep(&s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkStep refuses a step of this node with ranks that there are none of, which an algorithm of
+// one's own may have where its schedule is not proved, or with such networks.
+func (c *memberSet) checkStep(s *schedule.Step) error {
+	isOther := func(rank int) bool { return rank >= 0 && rank < len(c.nodes) && rank != c.rank }
+	for _, r := range s.Await {
+		if !isOther(r.From) {
+			return fmt.Errorf("%v for %d ranks: %w: rank %d awaits rank %d",
+				c.algorithm, len(c.nodes), schedule.ErrWrong, c.rank, r.From)
+		}
+	}
+	nics := c.service.ep.NICs()
+	for _, n := range s.Notify {
+		if n.To != schedule.All && !isOther(n.To) {
+			return fmt.Errorf("%v for %d ranks: %w: rank %d notifies rank %d",
+				c.algorithm, len(c.nodes), schedule.ErrWrong, c.rank, n.To)
+		}
+		if n.NIC < 0 || n.NIC >= nics {
+			return fmt.Errorf("%v wants network %d: the endpoint has %d (counted from 0)", c.algorithm, n.NIC, nics)
 		}
 	}
 	return nil
