@@ -90,9 +90,9 @@ func (e *Endpoint) Ping(ctx context.Context, to Path, o ProbeOptions) (PingReply
 	if err == nil {
 		err = e.Await(ctx, &w.completion)
 	}
-	if err != nil && ctx.Err() != nil {
+	if over := ctx.Err(); over != nil && (errors.Is(err, over) || errors.Is(err, transport.ErrBusy)) {
 		silent := clock.Now().Sub(begun)
-		return PingReply{}, &NoAnswerError{Path: to, Silent: silent, Keys: e.KeyMismatch(), cause: ctx.Err()}
+		return PingReply{}, &NoAnswerError{Path: to, Silent: silent, Keys: e.KeyMismatch(), cause: over}
 	}
 	return w.reply, err
 }

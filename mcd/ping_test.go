@@ -427,3 +427,29 @@ func TestPing_WaitsForRoom(t *testing.T) {
 		}
 	})
 }
+
+// Where a context is over, a ping that could never have had an answer says why, all the same.
+func TestPing_WhatIsWrongWithoutTime(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	es := open(t, 2, 1)
+	for name, c := range map[string]struct {
+		to   mcd.Path
+		o    mcd.ProbeOptions
+		want error
+	}{
+		"a node that there is none of": {mcd.Path{Node: 9}, mcd.ProbeOptions{}, mcd.ErrUnknownNode},
+		"a probe that is too long":     {mcd.Path{Node: 1}, mcd.ProbeOptions{Size: 1 << 20}, mcd.ErrTooLarge},
+		"a tag that there is none of":  {mcd.Path{Node: 1, OptionalTag: by(4095)}, mcd.ProbeOptions{}, transport.ErrBadTag},
+	} {
+		if _, err := es[0].Ping(over, c.to, c.o); !errors.Is(err, c.want) || errors.Is(err, mcd.ErrNoAnswer) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+	if err := es[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := es[0].Ping(over, mcd.Path{Node: 1}, mcd.ProbeOptions{}); !errors.Is(err, mcd.ErrClosed) {
+		t.Errorf("a closed endpoint: %v, want ErrClosed", err)
+	}
+}
