@@ -12,6 +12,7 @@ import (
 	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport"
 )
 
 // ExchangePort is the default port of an Exchanger.
@@ -39,9 +40,9 @@ type ExchangerConfig struct {
 	PeerTimeout time.Duration
 	// Answer returns the answer to a request of Ask. With ready false there is none yet, and the
 	// other node keeps asking. It is called again for each repeated request, and for each part of
-	// an answer that is longer than a message: one of another length begins anew. It runs in
-	// whichever goroutine polls the endpoint, and must not wait. Its request is valid until it
-	// returns.
+	// an answer that is longer than a message: one of another length begins anew. One that is
+	// longer than MaxBlob is an error of the other node's Ask. It runs in whichever goroutine polls
+	// the endpoint, and must not wait. Its request is valid until it returns.
 	Answer func(from mcd.NodeID, request []byte) (answer []byte, ready bool)
 }
 
@@ -229,7 +230,8 @@ func (x *Exchanger) complete(own []byte, lingers bool) (all [][]byte) {
 }
 
 // Ask sends a request to a node until its Answer function is ready, and returns the answer.
-// Errors: a *MissingError.
+// Errors: a *MissingError; mcd.ErrUnknownNode; mcd.ErrTooLarge for an answer that is longer than
+// MaxBlob.
 func (x *Exchanger) Ask(ctx context.Context, node mcd.NodeID, payload []byte) ([]byte, error) {
 	i := slices.Index(x.nodes, node)
 	if i < 0 || i == x.self {
@@ -250,6 +252,10 @@ func (x *Exchanger) Ask(ctx context.Context, node mcd.NodeID, payload []byte) ([
 	err := x.repeat(ctx, "ask", wire.Message{Kind: wire.Request, Number: x.request, Data: payload}, []int{i})
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if length := x.peers[i].length; err == nil && length > MaxBlob {
+		return nil, fmt.Errorf("cluster: ask node %d: its answer: %w", node,
+			&transport.SizeError{Size: int(length), Max: MaxBlob})
+	}
 	return x.peers[i].blob, err
 }
 

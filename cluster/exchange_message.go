@@ -124,7 +124,7 @@ func (x *Exchanger) onPart(from int, m wire.Message) {
 		}
 	}
 	complete, askNext := appendPart(&p.blob, &m)
-	if complete {
+	if complete || m.Kind == wire.Answer && m.Length > MaxBlob { // which Ask tells
 		p.asked = wire.Message{}
 	}
 	if askNext {

@@ -301,6 +301,31 @@ func TestExchanger_AnswerChanges(t *testing.T) {
 	}
 }
 
+// An answer that is longer than one may be ends the wait for it, with an error that says so; the next
+// request is answered.
+func TestExchanger_AnswerTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var long atomic.Bool
+		long.Store(true)
+		answers := map[bool][]byte{true: make([]byte, cluster.MaxBlob+1), false: []byte("short")}
+		all := exchangers(t, 2, fault.Config{}, cluster.ExchangerConfig{
+			Answer: func(mcd.NodeID, []byte) ([]byte, bool) { return answers[long.Load()], true },
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if b, err := all[0].Ask(ctx, 1, nil); !errors.Is(err, mcd.ErrTooLarge) || len(b) > 0 {
+			t.Errorf("%d bytes, %v, want ErrTooLarge", len(b), err)
+		}
+		long.Store(false)
+		if b, err := all[0].Ask(ctx, 1, nil); err != nil || string(b) != "short" {
+			t.Errorf("the next request: %q, %v", b, err)
+		}
+		if err := errors.Join(all[0].Close(), all[1].Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // Any bytes from another node are ignored or refused, and a round works behind them.
 func TestExchanger_Hostile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
