@@ -87,7 +87,7 @@ type peerState struct {
 }
 
 // OpenExchanger opens the port of an endpoint whose node table is complete: it may leave out the
-// endpoint's own node alone. Errors: mcd.ErrPortBusy.
+// endpoint's own node alone. Errors: mcd.ErrPortBusy; links without room for a part of a blob.
 //
 // Exchangers are told apart by their ports alone. One that follows another on the same port is
 // opened once all nodes have closed that, as behind a barrier: at a node where the former is still
@@ -95,6 +95,10 @@ type peerState struct {
 func OpenExchanger(ep *mcd.Endpoint, cfg ExchangerConfig) (*Exchanger, error) {
 	if cfg.Port == 0 {
 		cfg.Port = ExchangePort
+	}
+	if most := ep.MaxPayload(); most <= wire.HeaderLen {
+		return nil, fmt.Errorf("cluster: exchanger: messages of %d bytes (want more than %d: "+
+			"give the link a larger MTU)", most, wire.HeaderLen)
 	}
 	x := &Exchanger{ep: ep, cfg: cfg, call: make(chan struct{}, 1)}
 	for _, n := range ep.Nodes() {

@@ -550,3 +550,42 @@ func TestExchanger_TurnOfACall(t *testing.T) {
 		})
 	})
 }
+
+// shortLink is a link whose frames are shorter than a network's.
+type shortLink struct {
+	transport.Link
+	mtu int
+}
+
+func (l *shortLink) MTU() int { return l.mtu }
+
+// By links that have no room for a part of a blob there is no Exchanger; with room for a byte, there is.
+func TestExchanger_ShortFrames(t *testing.T) {
+	for room, opens := range map[int]bool{1: false, 15: false, 16: false, 17: true} {
+		synctest.Test(t, func(t *testing.T) {
+			eps := mcdtest.Open(t, 2, mcdtest.Config{
+				Endpoint: mcd.Config{Spin: -1},
+				Wrap: func(_ mcd.NodeID, _ int, l transport.Link) transport.Link {
+					return &shortLink{l, mcd.HeaderLen + room}
+				},
+			})
+			var all []*cluster.Exchanger
+			for _, e := range eps {
+				x, err := cluster.OpenExchanger(e, cluster.ExchangerConfig{})
+				if (err == nil) != opens {
+					t.Errorf("messages of %d bytes: %v", room, err)
+				}
+				if err == nil {
+					all = append(all, x)
+				}
+			}
+			each(t, all, func(_ int, x *cluster.Exchanger) error {
+				got, err := x.Exchange(t.Context(), []byte("abc"))
+				if err == nil && (string(got[0]) != "abc" || string(got[1]) != "abc") {
+					err = fmt.Errorf("exchanged %q", got)
+				}
+				return errors.Join(err, x.Close())
+			})
+		})
+	}
+}
