@@ -11,6 +11,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -210,10 +211,10 @@ func (t *table) best(size int) (best *harness.Row) {
 
 // target is of the size where the choice is worst.
 func (t *table) target() harness.Target {
-	worst, at := 0.0, 0
+	worst, at := math.NaN(), 0
 	for _, size := range t.sizes {
 		got := t.Find(rowName(strconv.Itoa(size), chosen(t.operation, t.ranks, size))).Over(t.best(size))
-		if got > worst {
+		if got > worst || math.IsNaN(worst) {
 			worst, at = got, size
 		}
 	}

@@ -5,6 +5,7 @@ package harness
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 )
 
@@ -35,11 +36,14 @@ type Ratio struct {
 // Target is a number that the project wants to reach.
 type Target struct {
 	What    string
-	Got     float64 // 0: a row was left out, and so is the target
+	Got     float64 // NaN: a row was left out, and so is the target
 	Limit   float64
 	AtLeast bool   // else at most
 	Note    string // beside the number
 }
+
+// leftOut reports whether there is no result, as without a C compiler.
+func (t *Target) leftOut() bool { return math.IsNaN(t.Got) }
 
 // met reports whether the limit is kept.
 func (t *Target) met() bool { return t.Got == t.Limit || t.AtLeast == (t.Got > t.Limit) }
@@ -47,7 +51,7 @@ func (t *Target) met() bool { return t.Got == t.Limit || t.AtLeast == (t.Got > t
 // notMet lists the targets that were measured and not met.
 func (r *Report) notMet() (names []string) {
 	for _, t := range r.Targets {
-		if t.Got != 0 && !t.met() {
+		if !t.leftOut() && !t.met() {
 			names = append(names, t.What)
 		}
 	}
@@ -94,8 +98,12 @@ func (t *Table) AddRatio(head, key, name string) {
 func (t *Table) line(row *Row) map[string]any {
 	line := t.JSON(row)
 	for _, ratio := range t.Ratios {
-		if to := ratio.To(); to != nil {
-			line[ratio.Key] = row.Over(to)
+		to := ratio.To()
+		if to == nil {
+			continue
+		}
+		if over := row.Over(to); !math.IsInf(over, 0) { // JSON has no infinity
+			line[ratio.Key] = over
 		}
 	}
 	return line
@@ -109,7 +117,7 @@ func (r *Report) print(out io.Writer) {
 		t.print(out)
 	}
 	fmt.Fprintln(out)
-	targets := slices.DeleteFunc(r.Targets, func(t Target) bool { return t.Got == 0 })
+	targets := slices.DeleteFunc(r.Targets, func(t Target) bool { return t.leftOut() })
 	width := 0
 	for _, t := range targets {
 		width = max(width, len(t.What))

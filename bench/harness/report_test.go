@@ -3,12 +3,15 @@
 package harness
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 )
 
-// A limit that is missed is said, and listed for the exit status; a row that was left out is not.
+// A limit that is missed is said, and listed for the exit status, also by the worst of results: none
+// at all. A row that was left out is not.
 func TestReport_LimitsThatAreNotMet(t *testing.T) {
 	r := Report{Targets: []Target{
 		{What: "at most, kept", Got: 1, Limit: 1.5},
@@ -16,14 +19,17 @@ func TestReport_LimitsThatAreNotMet(t *testing.T) {
 		{What: "at most, missed", Got: 1.6, Limit: 1.5},
 		{What: "at least, kept", Got: 2, Limit: 1.5, AtLeast: true},
 		{What: "at least, missed", Got: 1.4, Limit: 1.5, AtLeast: true},
-		{What: "left out", Got: 0, Limit: 1.5, AtLeast: true},
+		{What: "at most, none", Got: 0, Limit: 1.5},
+		{What: "at least, none", Got: 0, Limit: 1.5, AtLeast: true},
+		{What: "left out", Got: (&Row{Values: []float64{1}}).Over(nil), Limit: 1.5, AtLeast: true},
+		{What: "left out, too", Got: (*Row)(nil).Median(), Limit: 1.5},
 	}}
-	if got := fmt.Sprint(r.notMet()); got != "[at most, missed at least, missed]" {
+	if got := fmt.Sprint(r.notMet()); got != "[at most, missed at least, missed at least, none]" {
 		t.Errorf("not met: %s", got)
 	}
 	var out strings.Builder
 	r.print(&out)
-	if n := strings.Count(out.String(), "NOT met"); n != 2 || strings.Contains(out.String(), "left out") {
+	if n := strings.Count(out.String(), "NOT met"); n != 3 || strings.Contains(out.String(), "left out") {
 		t.Errorf("printed\n%s", out.String())
 	}
 }
@@ -36,7 +42,22 @@ func TestRow(t *testing.T) {
 	}
 	rows.Add("b", 5)
 	a := rows.Find("a")
-	if a.Median() != 2.5 || a.Min() != 1 || a.Max() != 5 || a.Second() != 30 || a.Over(rows.Find("b")) != 0.5 || a.Over(rows.Find("c")) != 0 {
+	if a.Median() != 2.5 || a.Min() != 1 || a.Max() != 5 || a.Second() != 30 || a.Over(rows.Find("b")) != 0.5 || !math.IsNaN(a.Over(rows.Find("c"))) {
 		t.Errorf("median %v, min %v, max %v, second %v", a.Median(), a.Min(), a.Max(), a.Second())
+	}
+}
+
+// A row without a result, such as of messages that did not arrive, leaves the others' lines as they
+// are: a ratio to it is infinite, which JSON does not have.
+func TestTable_RatioToNothing(t *testing.T) {
+	tab := NewTable("", "us", 0, 1)
+	tab.AddRatio("/ C", "ratio", "C")
+	tab.Add("C", 0)
+	tab.Add("ours", 2)
+	for i, want := range []string{`"ratio":0,`, `"us":2`} {
+		line, err := json.Marshal(tab.line(tab.Rows[i]))
+		if err != nil || !strings.Contains(string(line), want) {
+			t.Errorf("%s: %v, want %s", line, err, want)
+		}
 	}
 }

@@ -38,10 +38,10 @@ func (t Rows) Find(name string) *Row {
 	return t[i]
 }
 
-// Median returns the median of the rounds; 0 if the row was left out.
+// Median returns the median of the rounds; NaN if the row was left out.
 func (r *Row) Median() float64 {
 	if r == nil {
-		return 0
+		return math.NaN()
 	}
 	v := slices.Sorted(slices.Values(r.Values))
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
@@ -62,10 +62,14 @@ func (r *Row) Min() float64 { return slices.Min(r.Values) }
 // Max returns the highest result.
 func (r *Row) Max() float64 { return slices.Max(r.Values) }
 
-// Over returns the median divided by that of another row; 0 if one of them was left out.
-func (r *Row) Over(other *Row) float64 {
-	if r == nil || other == nil {
+// Over returns the median divided by that of another row; NaN if one of them was left out.
+func (r *Row) Over(other *Row) float64 { return Over(r.Median(), other.Median()) }
+
+// Over returns a result divided by another one. None of something, such as of messages that arrive,
+// is 0 times as much as anything, also as none.
+func Over(result, other float64) float64 {
+	if result == 0 && other == 0 {
 		return 0
 	}
-	return r.Median() / other.Median()
+	return result / other
 }

@@ -100,23 +100,23 @@ func (t *table) best(prefix string, of func(*harness.Row) float64) (best *harnes
 	return best
 }
 
-// ratios returns two ratios of the best rows of two names; 0 without one of them. The first is the
+// ratios returns two ratios of the best rows of two names; NaN without one of them. The first is the
 // median of the ratios of results that were measured one after the other, or else the ratio of the
 // medians. The second is the ratio of the best results.
 func (t *table) ratios(of, to string) (neighbours, best float64) {
 	a, b := t.best(of, (*harness.Row).Median), t.best(to, (*harness.Row).Median)
 	if a == nil || b == nil {
-		return 0, 0
+		return math.NaN(), math.NaN()
 	}
 	neighbours = a.Over(b)
 	if len(a.Values) == len(b.Values) {
 		var ratios harness.Row
 		for i := range a.Values {
-			ratios.Values = append(ratios.Values, a.Values[i]/b.Values[i])
+			ratios.Values = append(ratios.Values, harness.Over(a.Values[i], b.Values[i]))
 		}
 		neighbours = ratios.Median()
 	}
-	return neighbours, t.bestRound(t.best(of, t.bestRound)) / t.bestRound(t.best(to, t.bestRound))
+	return neighbours, harness.Over(t.bestRound(t.best(of, t.bestRound)), t.bestRound(t.best(to, t.bestRound)))
 }
 
 func (b *bench) report() (r harness.Report) {

@@ -167,19 +167,11 @@ func best(t *harness.Table, better func(a, b *harness.Row) bool) (row *harness.R
 	return row
 }
 
-// over is the ratio of rows, or 0 if one was left out.
-func over(a, b *harness.Row) float64 {
-	if a == nil || b == nil {
-		return 0
-	}
-	return a.Over(b)
-}
-
 func (p *passing) targets() []harness.Target {
 	trip := p.trips[short]
 	more := func(a, b *harness.Row) bool { return a.Median() > b.Median() }
 	less := func(a, b *harness.Row) bool { return a.Median() < b.Median() }
-	of := func(t *harness.Table, name string) float64 { return over(t.Find(ours), t.Find(name)) }
+	of := func(t *harness.Table, name string) float64 { return t.Find(ours).Over(t.Find(name)) }
 	all := []harness.Target{
 		{What: "a round trip of 4 bytes at most 1.4 x the push below it", Got: of(trip, push), Limit: pushLimit},
 		{What: "a round trip of 4 bytes at most 0.6 x Open MPI's", Got: of(trip, mpi.OpenMPI), Limit: openMPILimit},
@@ -190,14 +182,14 @@ func (p *passing) targets() []harness.Target {
 		},
 		{
 			What: "messages of 1 MiB at least 1.0 x the better MPI's", Limit: streamLimit, AtLeast: true,
-			Got: over(p.oneWay.Find(ours), best(p.oneWay, more)),
+			Got: p.oneWay.Find(ours).Over(best(p.oneWay, more)),
 		},
 	}
 	for _, n := range p.nodes {
 		t := p.together[key("allreduce", n)]
 		all = append(all, harness.Target{
 			What:  fmt.Sprintf("an allreduce of 8 bytes among %d at most 0.5 x the better MPI's", n),
-			Got:   over(t.Find(ours), best(t, less)),
+			Got:   t.Find(ours).Over(best(t, less)),
 			Limit: allreduceLimit,
 		})
 	}
