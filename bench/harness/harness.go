@@ -138,6 +138,7 @@ func List(numbers []int) string {
 }
 
 // ParseNodes reads the list of a flag -nodes: how many nodes, at most so many, separated by commas.
+// It returns each number once, in ascending order.
 func ParseNodes(text string, most int) (nodes []int, err error) {
 	for _, word := range strings.Split(text, ",") {
 		n, err := strconv.Atoi(word)
@@ -146,7 +147,8 @@ func ParseNodes(text string, most int) (nodes []int, err error) {
 		}
 		nodes = append(nodes, n)
 	}
-	return nodes, nil
+	slices.Sort(nodes)
+	return slices.Compact(nodes), nil
 }
 
 // RowsOf is the report of Bench.Rows: the names of what variants would add.

@@ -5,6 +5,7 @@ package harness
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 )
 
@@ -32,5 +33,18 @@ func TestRunRounds_LeftOut(t *testing.T) {
 	cancel()
 	if err := b.RunRounds(ctx, variants[:1]); !errors.Is(err, failed) {
 		t.Errorf("%v of a run that was ended", err)
+	}
+}
+
+// Numbers of nodes come in ascending order, each once: the last one is how large a bed must be.
+func TestParseNodes(t *testing.T) {
+	got, err := ParseNodes("8,2,32,2", 32)
+	if want := []int{2, 8, 32}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v; want %v", got, err, want)
+	}
+	for _, text := range []string{"", "2,", "1", "33", "-2", "two"} {
+		if got, err := ParseNodes(text, 32); err == nil {
+			t.Errorf("%q: %v, and no error", text, got)
+		}
 	}
 }
