@@ -57,7 +57,9 @@ func TestParse(t *testing.T) {
 	if err != nil || base != "main" || head != "HEAD" || o.rounds != 3 || o.failOver != 2.5 {
 		t.Errorf("%+v %s %s %v", o, base, head, err)
 	}
-	for _, args := range [][]string{{}, {"a", "b", "c"}, {"-rounds", "0", "a"}, {"-benchtime", "0s", "a"}, {"-x", "a"}} {
+	for _, args := range [][]string{
+		{}, {"a", "b", "c"}, {"-rounds", "0", "a"}, {"-benchtime", "0s", "a"}, {"-x", "a"}, {"-fail-over", "NaN", "a"},
+	} {
 		var said strings.Builder
 		if _, _, _, err := parse(args, &said); err == nil || !strings.Contains(said.String(), "Usage: go run ./bench/gate") {
 			t.Errorf("%v: %v, said %s", args, err, said.String())

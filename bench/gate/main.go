@@ -15,6 +15,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/signal"
 	"time"
@@ -76,6 +77,9 @@ func parse(args []string, said io.Writer) (o options, base, head string, err err
 	case o.benchtime <= 0 || o.benchtime > time.Minute:
 		f.Usage()
 		return o, "", "", fmt.Errorf("-benchtime %v: want more than 0, and a minute at most", o.benchtime)
+	case math.IsNaN(o.failOver):
+		f.Usage()
+		return o, "", "", fmt.Errorf("-fail-over %v: want a number of percent", o.failOver)
 	}
 	base, head = f.Arg(0), f.Arg(1)
 	if head == "" {
