@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -196,26 +197,49 @@ func anchors(t *testing.T, page string) (all []string) {
 	return all
 }
 
-// Links between the documents lead somewhere.
-func TestDocs_LinksResolve(t *testing.T) {
-	var pages []string
+// documents are the texts of all pages, by their names.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	pages := map[string]string{}
 	for _, dir := range []string{".", "docs", "docs/decisions", "bench"} {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, e := range entries {
-			if path.Ext(e.Name()) == ".md" {
-				pages = append(pages, path.Join(dir, e.Name()))
+			if path.Ext(e.Name()) != ".md" {
+				continue
+			}
+			page := path.Join(dir, e.Name())
+			text, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pages[page] = string(text)
+		}
+	}
+	return pages
+}
+
+// address is a web address in a document.
+var address = regexp.MustCompile(`https?://[^\s"'` + "`" + `)>]+`)
+
+// Addresses that the documents have programs ask for are such as net/http takes: a service that has
+// a name, as those of package rawnet may, is no port.
+func TestDocs_AddressesParse(t *testing.T) {
+	for page, text := range documents(t) {
+		for _, a := range address.FindAllString(text, -1) {
+			if _, err := url.Parse(a); err != nil {
+				t.Errorf("%s: %v", page, err)
 			}
 		}
 	}
-	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+}
+
+// Links between the documents lead somewhere.
+func TestDocs_LinksResolve(t *testing.T) {
+	for page, text := range documents(t) {
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
 			target := path.Join(path.Dir(page), m[1])
 			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s: link to %s: %v", page, m[1], err)

@@ -100,9 +100,9 @@ func (t *table) best(prefix string, of func(*harness.Row) float64) (best *harnes
 	return best
 }
 
-// ratios returns two ratios of the best rows of two names; NaN without one of them. The first is the
-// median of the ratios of results that were measured one after the other, or else the ratio of the
-// medians. The second is the ratio of the best results.
+// ratios returns two ratios of the best rows of two names; NaN without one of them. The first is
+// the median of the ratios of results that were measured one after the other, or else the ratio of
+// the medians. The second is the ratio of the best results.
 func (t *table) ratios(of, to string) (neighbours, best float64) {
 	a, b := t.best(of, (*harness.Row).Median), t.best(to, (*harness.Row).Median)
 	if a == nil || b == nil {
