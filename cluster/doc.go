@@ -16,9 +16,9 @@
 //	  "I am 2, complete"  ------->  (when the last of the others was heard)
 //
 // A node that has heard all others listens for conflicts for 5 ms more. Then it is complete, and
-// answers nodes that come late, as long as its Membership is open. Discovery needs a number for
-// each node, 0 to n-1, the number n, and a network that passes broadcasts. It needs no IP and no
-// names.
+// answers nodes that come late, as long as its Membership is open: also one that begins anew, at
+// the address that it had. Discovery needs a number for each node, 0 to n-1, the number n, and a
+// network that passes broadcasts. It needs no IP and no names.
 //
 // Join reports two nodes with one number and two numbers with one address (mcd.ErrConflict, with
 // both addresses), and nodes that expect another number of nodes or networks (ErrMismatch). When

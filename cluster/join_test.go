@@ -509,3 +509,24 @@ func TestRestartedNodeIsAnswered(t *testing.T) {
 		}
 	})
 }
+
+// A node that begins anew at another address, as a link over shared memory has one by chance, meets
+// nobody: those that know it at the old one do not answer. Its error says so.
+func TestRestartedNodeAtAnotherAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSegment(t, 1)
+		nodes := []*mcd.Endpoint{s.node(mcd.Config{Node: 0}), s.node(mcd.Config{Node: 1})}
+		for _, r := range joinAll(nodes, 2, time.Minute) {
+			if r.err != nil {
+				t.Fatal(r.err)
+			}
+		}
+		if err := nodes[1].Close(); err != nil {
+			t.Fatal(err)
+		}
+		r := joinAll([]*mcd.Endpoint{s.node(mcd.Config{Node: 1})}, 2, time.Minute)[0]
+		if !errors.Is(r.err, cluster.ErrIncomplete) || !strings.Contains(r.err.Error(), "keeps its address") {
+			t.Errorf("node 1, anew at another address: %v", r.err)
+		}
+	})
+}

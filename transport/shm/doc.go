@@ -61,7 +61,8 @@ type Config struct {
 	// Wire is the link for the stations that are not on this host. The link that Open returns
 	// takes it, and closes it. If Open fails it stays the caller's.
 	Wire transport.Link
-	// MAC is the address of a link that stands alone. Zero is one by chance, locally administered.
+	// MAC is the address of a link that stands alone. Zero is one by chance, locally administered:
+	// not for a node that is to meet the others again once its process has begun anew.
 	MAC transport.MAC
 	// MTU of a link that stands alone, in bytes. 0 means DefaultMTU.
 	MTU int
