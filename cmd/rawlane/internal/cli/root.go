@@ -46,6 +46,9 @@ func NewRoot(verbs []func() *cobra.Command) *cobra.Command {
 		if cmd.Name() == "completion" { // cobra's exits with 0 where there is no such shell
 			shells := cmd.Commands()
 			cmd.RemoveCommand(shells...)
+			for _, shell := range shells {
+				shell.Args = NoArguments
+			}
 			Group(cmd, "which shell?", shells...)
 		}
 	}

@@ -98,7 +98,10 @@ func (m *managerVerb) check(cmd *cobra.Command) error {
 	case cmd.Flags().Changed("key-file") && m.keyFile != "" && !m.failover:
 		return cli.Misuse("--key-file authenticates a failover's probes: give --failover, too")
 	}
-	return nil
+	if err := cli.CheckListen("listen", m.listen); err != nil {
+		return err
+	}
+	return cli.CheckListen("listen-read-only", m.readOnly)
 }
 
 func (m *managerVerb) run(cmd *cobra.Command, _ []string) error {

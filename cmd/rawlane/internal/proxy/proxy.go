@@ -59,6 +59,9 @@ func (v *verb) validate() error {
 	case v.cluster.Node == launch.NoNode && v.cluster.Hostfile == "":
 		return cli.Misuse("which node is this? Give --node, or a --hostfile that tells")
 	}
+	if err := cli.CheckListen("tcp", v.tcp); err != nil {
+		return err
+	}
 	host, port, err := net.SplitHostPort(v.to)
 	if err != nil || port == "" {
 		return cli.Misuse("--to %q: want NODE:SERVICE, or HOST:PORT with --service", v.to)

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/vlan/control"
 	"github.com/rawlane/rawlane/vlan/manager"
 	"github.com/rawlane/rawlane/vlan/manager/coordinator"
 
@@ -33,6 +34,9 @@ Topologies: ` + topology.Specs + `, or a file.`,
 			if spec == "" {
 				return cli.Misuse("which network? Give --topology")
 			}
+			if err := checkControl(&options.Config); err != nil {
+				return err
+			}
 			if options.Topology, err = cli.LoadTopology(spec); err != nil {
 				return err
 			}
@@ -55,4 +59,17 @@ Topologies: ` + topology.Specs + `, or a file.`,
 	f.IntVar(&c.MaxChanges, "max-changes", 0, "how many pairs may change in a period; 0: 8")
 	f.BoolVar(&m.json, "json", false, "log as JSON")
 	return cmd
+}
+
+// checkControl refuses flags that no controller takes; 0 stands for the default.
+func checkControl(c *control.ControllerConfig) error {
+	switch {
+	case c.Period < 0:
+		return cli.Misuse("--period %v: want 0 or more", c.Period)
+	case !(c.Gain >= 0 && c.Gain < 1):
+		return cli.Misuse("--gain %v: want 0 or more, and less than 1", c.Gain)
+	case c.Hysteresis < 0 || c.MaxChanges < 0:
+		return cli.Misuse("--hysteresis %d, --max-changes %d: want 0 or more", c.Hysteresis, c.MaxChanges)
+	}
+	return nil
 }

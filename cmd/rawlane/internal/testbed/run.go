@@ -200,7 +200,7 @@ func (r *runVerb) place(cmd *cobra.Command, program string) (*place, error) {
 		return r.onHosts(cmd, program)
 	}
 	if r.link == launch.OverSHM {
-		return r.besides()
+		return r.besides(cmd)
 	}
 	at, err := r.onNetwork(cmd)
 	if err != nil || r.segment == "" {
@@ -253,9 +253,12 @@ func (r *runVerb) onNetwork(cmd *cobra.Command) (*place, error) {
 }
 
 // besides is the place of programs that reach each other through shared memory.
-func (r *runVerb) besides() (*place, error) {
+func (r *runVerb) besides(cmd *cobra.Command) (*place, error) {
 	if r.cfg.NICs > 1 {
 		return nil, cli.Misuse("--nics %d: links over shared memory have one network (want 1)", r.cfg.NICs)
+	}
+	if cmd.Flags().Changed("mtu") {
+		return nil, cli.Misuse("--mtu: is for network interfaces (not with --link shm)")
 	}
 	dir, err := launch.SegmentDir()
 	if err != nil {
