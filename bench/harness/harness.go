@@ -58,8 +58,8 @@ func (b *Bench) main(ctx context.Context) error {
 	limits := flag.Bool("limits", true, "exit with 1 if a limit is not met; false for runs that are too short to tell")
 	flag.BoolVar(&b.Rows, "rows", false, "print the names of all rows, and measure nothing")
 	flag.Parse()
-	if b.Rounds < 1 || b.Iters < b.MinIters {
-		return fmt.Errorf("want -rounds 1 or more, -iters %d or more", b.MinIters)
+	if err := b.check(flag.Args()); err != nil {
+		return err
 	}
 	r, err := b.Run(ctx, b)
 	if err != nil {
@@ -73,6 +73,18 @@ func (b *Bench) main(ctx context.Context) error {
 	}
 	if failed := r.notMet(); *limits && len(failed) > 0 {
 		return fmt.Errorf("%w: %s (-limits=false exits with 0 all the same)", ErrNotMet, strings.Join(failed, "; "))
+	}
+	return nil
+}
+
+// check refuses numbers that are too small, and arguments behind the flags: "iters=100" is no flag,
+// and to measure without it is not what was asked for.
+func (b *Bench) check(args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("unexpected argument %q (-h lists the flags)", args[0])
+	}
+	if b.Rounds < 1 || b.Iters < b.MinIters {
+		return fmt.Errorf("want -rounds 1 or more, -iters %d or more", b.MinIters)
 	}
 	return nil
 }

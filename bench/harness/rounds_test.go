@@ -48,3 +48,18 @@ func TestParseNodes(t *testing.T) {
 		}
 	}
 }
+
+// What is no flag is refused, and not passed over.
+func TestBench_Arguments(t *testing.T) {
+	for want, args := range map[bool][]string{true: nil, false: {"iters=100"}} {
+		b := Bench{Rounds: 1, Iters: 100, MinIters: 100}
+		if err := b.check(args); (err == nil) != want {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+	for _, b := range []Bench{{Iters: 100, MinIters: 100}, {Rounds: 1, Iters: 99, MinIters: 100}} {
+		if err := b.check(nil); err == nil {
+			t.Errorf("%d rounds of %d: taken", b.Rounds, b.Iters)
+		}
+	}
+}

@@ -28,6 +28,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/rawlane/rawlane/bench/harness"
@@ -58,6 +59,9 @@ func run(ctx context.Context) error {
 	if *check {
 		return checkAll(ctx, documents)
 	}
+	if !matches(documents, match) {
+		return fmt.Errorf("-only %q: matches no command", *only)
+	}
 	return measureAll(ctx, documents, match)
 }
 
@@ -81,6 +85,13 @@ func readAll(root string) (documents []*document, err error) {
 		err = errors.New("no document has a measured block")
 	}
 	return documents, err
+}
+
+// matches reports whether there is a command to measure.
+func matches(documents []*document, match *regexp.Regexp) bool {
+	return slices.ContainsFunc(documents, func(d *document) bool {
+		return slices.ContainsFunc(d.blocks(), func(b *block) bool { return match.MatchString(b.command) })
+	})
 }
 
 // measureAll runs each command once, and writes the documents that show it. It goes on after a

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -121,5 +122,18 @@ func TestWrite_KeepsEdits(t *testing.T) {
 	got, err := os.ReadFile(name)
 	if err != nil || !strings.Contains(string(got), "Edited.") || !strings.Contains(string(got), "a, one  ") || strings.Contains(string(got), "old") {
 		t.Errorf("%v, wrote\n%s", err, got)
+	}
+}
+
+// An expression that no command matches measures nothing, and is told from one that some do.
+func TestMatches(t *testing.T) {
+	d, err := parse("x.md", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for only, want := range map[string]bool{"": true, "bench/some$": true, "other": false} {
+		if got := matches([]*document{d}, regexp.MustCompile(only)); got != want {
+			t.Errorf("%q: %v", only, got)
+		}
 	}
 }
