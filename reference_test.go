@@ -4,12 +4,9 @@ import (
 	"flag"
 	"fmt"
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"net/url"
 	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -248,117 +245,4 @@ func TestDocs_LinksResolve(t *testing.T) {
 			}
 		}
 	}
-}
-
-var goBlock = regexp.MustCompile("(?ms)^```go\\n(.*?)^```")
-
-// A struct of this module that a page's Go code fills in has the fields that it names: those of an
-// embedded struct are not its own.
-func TestDocs_LiteralsHaveTheirFields(t *testing.T) {
-	fields, found := structFields(t), 0
-	pages, err := filepath.Glob("docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, page := range append(pages, "README.md") {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, block := range goBlock.FindAllStringSubmatch(string(text), -1) {
-			ast.Inspect(parsePiece(block[1]), func(n ast.Node) bool {
-				literal, ok := n.(*ast.CompositeLit)
-				if !ok {
-					return true
-				}
-				name, ok := literal.Type.(*ast.SelectorExpr)
-				if !ok {
-					return true
-				}
-				kind := fmt.Sprintf("%v.%s", name.X, name.Sel.Name)
-				for _, e := range literal.Elts {
-					pair, ok := e.(*ast.KeyValueExpr)
-					if !ok || fields[kind] == nil {
-						continue
-					}
-					if found++; !slices.Contains(fields[kind], fmt.Sprint(pair.Key)) {
-						t.Errorf("%s: %s has no field %v of its own (it has %v)", page, kind, pair.Key, fields[kind])
-					}
-				}
-				return true
-			})
-		}
-	}
-	if found < 20 {
-		t.Errorf("%d fields found in all pages: are they still read?", found)
-	}
-}
-
-// parsePiece parses the statements or declarations of a page, as far as they are Go: ... stands for
-// what is left out.
-func parsePiece(text string) ast.Node {
-	text = regexp.MustCompile(`(?m)^\s*\.\.\.|, \.\.\.`).ReplaceAllString(text, "")
-	if !regexp.MustCompile(`(?m)^package `).MatchString(text) {
-		if !regexp.MustCompile(`(?m)^func `).MatchString(text) {
-			text = "func _() {\n" + text + "\n}"
-		}
-		text = "package p\n" + text
-	}
-	file, _ := parser.ParseFile(token.NewFileSet(), "", text, parser.SkipObjectResolution)
-	return file
-}
-
-// structFields returns the fields of each exported struct, by package and name: vlan.Route. One
-// that two packages have is left out.
-func structFields(t *testing.T) map[string][]string {
-	files, _ := sources(t)
-	fields, twice := make(map[string][]string), make(map[string]bool)
-	for _, f := range files {
-		for _, d := range f.syntax.Decls {
-			g, ok := d.(*ast.GenDecl)
-			if !ok || private.MatchString(f.dir) {
-				continue
-			}
-			for _, s := range g.Specs {
-				kind, ok := s.(*ast.TypeSpec)
-				if !ok {
-					continue
-				}
-				of, ok := kind.Type.(*ast.StructType)
-				if !ok {
-					continue
-				}
-				name := f.syntax.Name.Name + "." + kind.Name.Name
-				twice[name] = fields[name] != nil
-				fields[name] = []string{}
-				for _, field := range of.Fields.List {
-					for _, n := range field.Names {
-						fields[name] = append(fields[name], n.Name)
-					}
-					if len(field.Names) == 0 {
-						fields[name] = append(fields[name], embeddedName(field.Type))
-					}
-				}
-			}
-		}
-	}
-	for name, is := range twice {
-		if is {
-			delete(fields, name)
-		}
-	}
-	return fields
-}
-
-// embeddedName is the name of an embedded field of a type.
-func embeddedName(kind ast.Expr) string {
-	switch k := kind.(type) {
-	case *ast.StarExpr:
-		return embeddedName(k.X)
-	case *ast.SelectorExpr:
-		return k.Sel.Name
-	case *ast.IndexExpr:
-		return embeddedName(k.X)
-	}
-	return fmt.Sprint(kind)
 }
