@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -171,5 +172,41 @@ func TestGate(t *testing.T) {
 	}
 	if trees := strings.TrimSpace(git("worktree", "list")); strings.Contains(trees, "\n") {
 		t.Errorf("left behind by an error: %s", trees)
+	}
+}
+
+// envNobodyReads has this test be the program whose output nobody reads; its status is stillHere if
+// it has outlived that.
+const (
+	envNobodyReads = "RAWLANE_GATE_NOBODY_READS"
+	stillHere      = 3
+)
+
+// A write that nobody reads is an error, behind which the work trees are removed, and not the end
+// of the process.
+func TestUntilEnded_NobodyReads(t *testing.T) {
+	if os.Getenv(envNobodyReads) != "" {
+		ctx, _ := untilEnded()
+		if _, err := io.WriteString(os.Stdout, "a table\n"); err == nil {
+			t.Fatal("somebody reads")
+		}
+		<-ctx.Done()
+		os.Exit(stillHere)
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := reader.Close(); err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestUntilEnded_NobodyReads$")
+	cmd.Env = append(os.Environ(), envNobodyReads+"=1")
+	cmd.Stdout = writer
+	ended := cmd.Run()
+	var exit *exec.ExitError
+	if !errors.As(ended, &exit) || exit.ExitCode() != stillHere {
+		t.Errorf("%v, want status %d", ended, stillHere)
 	}
 }

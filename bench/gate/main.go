@@ -45,10 +45,16 @@ func main() {
 		fmt.Fprintf(os.Stderr, "gate: %v\n", err)
 		os.Exit(exitMisused)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	ctx, stop := untilEnded()
 	err = run(ctx, os.Stdout, o, base, head)
 	stop()
 	harness.Exit("gate", err)
+}
+
+// untilEnded returns a context that a signal ends, so that the work trees are removed: also that of
+// a write to a reader that has had enough, as head has.
+func untilEnded() (ctx context.Context, stop func()) {
+	return signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM, unix.SIGPIPE)
 }
 
 // parse reads the flags and the two commits.
@@ -109,7 +115,10 @@ func run(ctx context.Context, out io.Writer, o options, base, head string) (err 
 	if err := g.measure(ctx, o); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s\nbase: %s\nhead: %s\n\n", harness.Machine(), g.trees[0].name, g.trees[1].name)
+	title := fmt.Sprintf("%s\nbase: %s\nhead: %s\n\n", harness.Machine(), g.trees[0].name, g.trees[1].name)
+	if _, err := io.WriteString(out, title); err != nil {
+		return err
+	}
 	if err := g.benchstat(ctx, out); err != nil {
 		return err
 	}
