@@ -48,6 +48,7 @@ type window struct {
 	allLocked bool  // by LockAll
 	started   []*member
 	exposed   []*member
+	exposures int       // that are over
 	locks     lockQueue // of this process' memory
 	calls     map[uint32]*call
 	spare     []*call

@@ -43,13 +43,10 @@ func (v *window) Start(ctx context.Context, ranks ...int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err == nil {
-		err = v.usable(nil)
-	}
-	if err == nil && (v.started != nil || v.holdsLock()) {
-		err = ErrEpoch
-	}
-	if err == nil {
 		err = v.await(ctx, func() (bool, error) {
+			if v.usable(nil) == nil && (v.started != nil || v.holdsLock()) { // by another goroutine meanwhile, too
+				return false, ErrEpoch
+			}
 			posted := true
 			for _, m := range members {
 				posted = posted && m.posts > 0
@@ -65,6 +62,7 @@ func (v *window) Start(ctx context.Context, ranks ...int) error {
 		m.started = true
 	}
 	v.started, v.fenced = members, false
+	v.wake()
 	return nil
 }
 
@@ -103,7 +101,7 @@ func (v *window) Complete() error {
 func (v *window) Wait(ctx context.Context) error {
 	w := v.w
 	w.mu.Lock()
-	exposed := v.exposed
+	exposed, exposures := v.exposed, v.exposures
 	err := v.usable(nil)
 	w.mu.Unlock()
 	if err == nil && exposed == nil {
@@ -118,6 +116,9 @@ func (v *window) Wait(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	err = v.await(ctx, func() (bool, error) {
+		if v.usable(nil) == nil && v.exposures != exposures { // another goroutine has ended it
+			return false, ErrEpoch
+		}
 		over := true
 		for _, m := range exposed {
 			over = over && (m.completes > 0 || v.usable(m) != nil)
@@ -133,6 +134,8 @@ func (v *window) Wait(ctx context.Context) error {
 			}
 		}
 		v.exposed = nil
+		v.exposures++
+		v.wake()
 	}
 	if err != nil {
 		return fmt.Errorf("wait: %w", err)

@@ -93,6 +93,48 @@ func TestWin_PostAndStartWait(t *testing.T) {
 	})
 }
 
+// Of two goroutines that wait to begin an epoch one does, and to end one likewise: the other has none.
+// What the first has begun is not lost, nor does the second take the end of the next one.
+func TestWin_TwoGoroutinesInOneEpoch(t *testing.T) {
+	bubble(t, 3, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		w := newWin(t, c, make([]int64, 1))
+		other := make(chan error, 1)
+		switch c.Rank() {
+		case 0:
+			go func() { other <- w.Start(ctx, 2) }()
+			must(t, w.Start(ctx, 1))
+			if err := <-other; !errors.Is(err, mpi.ErrEpoch) {
+				t.Errorf("a second epoch begins in the first: %v", err)
+			}
+			must(t, w.Complete())
+			must(t, w.Start(ctx, 2))
+			must(t, w.Complete())
+			must(t, w.Start(ctx, 1))
+			must(t, w.Complete())
+		case 1:
+			time.Sleep(time.Second)
+			must(t, w.Post(0))
+			go func() { other <- w.Wait(ctx) }()
+			errs := []error{w.Wait(ctx), <-other}
+			if errs[0] == nil {
+				errs[0], errs[1] = errs[1], errs[0]
+			}
+			if !errors.Is(errs[0], mpi.ErrEpoch) || errs[1] != nil {
+				t.Errorf("two that end one epoch: %v", errs)
+			}
+			must(t, w.Post(0))
+			must(t, w.Wait(ctx))
+		case 2:
+			time.Sleep(2 * time.Second)
+			must(t, w.Post(0))
+			must(t, w.Wait(ctx))
+		}
+		must(t, w.Free(ctx))
+	})
+}
+
 // Who waits for a process that is down hears of it: in Start, in Wait, in a fence, and for an answer.
 func TestWin_Down(t *testing.T) {
 	bubble(t, 3, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
