@@ -83,7 +83,14 @@ func (o collective) multicast(buf []byte, root int, first func() error) error {
 	if root == o.rank {
 		number := m.root.begin()
 		o.w.mu.Unlock()
-		err := first()
+		err := errEnded
+		defer func() {
+			if err == errEnded { //nolint:errorlint // the very value: an Op has panicked, and the others wait
+				o.w.mu.Lock()
+				_ = o.lead(m, number, nil, err)
+			}
+		}()
+		err = first()
 		o.w.mu.Lock()
 		return o.lead(m, number, buf, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rawlane/rawlane/mpi"
@@ -76,5 +77,33 @@ func TestMulticast_GivenUpModel(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// An Op that panics, in a program that goes on: the others do not wait for the root, and the next
+// Allreduce is of all.
+func TestMulticast_OpPanicsAtTheRoot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := mpi.Config{Algorithms: []mpi.Algorithm{{Operation: "allreduce", Name: "multicast"}}}
+		worlds, _ := openLossy(t, 3, cfg, func() bool { return false })
+		inAll(worlds, func(c *mpi.Comm) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			sum := make([]int, 1)
+			for range 40 {
+				func() {
+					defer func() { _ = recover() }()
+					err := mpi.Allreduce(ctx, c, []int{1}, sum, func(_, _ []int) { panic("no sum") })
+					if !errors.Is(err, mpi.ErrWithdrawn) {
+						t.Errorf("rank %d: %v", c.Rank(), err)
+					}
+				}()
+			}
+			must(t, mpi.Allreduce(ctx, c, []int{1}, sum, mpi.Sum))
+			if sum[0] != 3 {
+				t.Errorf("rank %d has %d, want 3", c.Rank(), sum[0])
+			}
+		})
+		closeAll(worlds)
 	})
 }
