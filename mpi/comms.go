@@ -163,7 +163,7 @@ func (w *World) receiveComm(from matching.Rank, rec []byte) error {
 
 // keepEarly keeps a record for a communicator that this process is about to make.
 func (w *World) keepEarly(e earlyRecord) error {
-	if w.making == 0 || len(w.early) == maxEarly*len(w.all) {
+	if len(w.early) >= w.making*maxEarly*len(w.all) {
 		return wire.ErrMalformed
 	}
 	w.early = append(w.early, e)

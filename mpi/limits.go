@@ -20,8 +20,8 @@ const (
 	// MaxTag is the largest tag; the least is 0.
 	MaxTag = 1<<31 - 1
 
-	// maxEarly is how many records of each process, in the mean, are kept for communicators that
-	// this process has not made yet: some for each that is being made at once.
+	// maxEarly is how many records of each process, in the mean, are kept for each communicator
+	// that this process is making: more than the few that a process sends before all have made it.
 	maxEarly = 64
 	// maxRepeated bounds messages that have more bytes than the memory that they come from.
 	maxRepeated = 1 << 28
