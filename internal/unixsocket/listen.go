@@ -17,6 +17,19 @@ import (
 // maxPath is the length of a sockaddr_un's path on Linux, less its end.
 const maxPath = 107
 
+// Place returns where a socket is for a program that may go to another folder. It is the path as it
+// was given if that has no folder, being an abstract name, or if the whole path is too long.
+func Place(path string) string {
+	if path == "" || path[0] == '@' || path[0] == 0 {
+		return path
+	}
+	whole, err := filepath.Abs(path)
+	if err != nil || len(whole) > maxPath {
+		return path
+	}
+	return whole
+}
+
 // Listener removes its socket before it is closed, unless another one is in its place: somebody may
 // have removed it and started a successor.
 type Listener struct {
@@ -61,7 +74,7 @@ func Listen(network, path string, mode fs.FileMode) (*Listener, error) {
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	return &Listener{l, path, own}, nil
+	return &Listener{l, Place(path), own}, nil
 }
 
 // removeStale removes a socket on which no process listens: one that refuses connections. Whatever

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/internal/afpacket"
+	"github.com/rawlane/rawlane/internal/unixsocket"
 	"github.com/rawlane/rawlane/internal/xsk"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/grant/internal/protocol"
@@ -43,10 +44,10 @@ func Open(ctx context.Context, socket string, r Request) (*Grant, error) {
 }
 
 func open(ctx context.Context, socket string, r Request) (*Grant, error) {
-	s := &session{socket: socket, request: protocol.Request{
+	s := newSession(socket, protocol.Request{
 		Do: protocol.Open, Interface: r.Interface, EtherType: r.EtherType, Cluster: r.Cluster,
 		Ring: r.Ring, Slots: r.Slots, XDP: r.XDP, Mode: r.Mode, NoVLANs: r.NoVLANs,
-	}}
+	})
 	if err := s.dial(ctx); err != nil {
 		return nil, err
 	}
@@ -126,6 +127,10 @@ type session struct {
 	mu     sync.Mutex // guards conn; serialises exchanges
 	conn   *net.UnixConn
 	closed bool
+}
+
+func newSession(socket string, r protocol.Request) *session {
+	return &session{socket: unixsocket.Place(socket), request: r}
 }
 
 func (s *session) dial(ctx context.Context) error {

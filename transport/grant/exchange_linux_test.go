@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport/grant/internal/protocol"
 )
 
@@ -58,5 +59,37 @@ func TestExchangeLeavesNoDeadline(t *testing.T) {
 		if _, _, err := s.exchange(t.Context(), r); err != nil {
 			t.Fatalf("the next exchange: %v", err)
 		}
+	}
+}
+
+// The service's socket is found once: a program that has gone to another folder since dials it again
+// where the service was started anew.
+func TestSession_OfAnotherFolder(t *testing.T) {
+	t.Chdir(testbed.SocketDir(t))
+	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: "s", Net: "unixpacket"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false) // its folder is removed
+	defer l.Close()
+	go func() { // until the listener is closed
+		for {
+			c, err := l.AcceptUnix()
+			if err != nil {
+				return
+			}
+			if _, err = c.Read(make([]byte, protocol.MaxMessage)); err == nil {
+				_, _ = c.Write([]byte("{}"))
+			}
+			_ = c.Close()
+		}
+	}()
+	s := newSession("s", protocol.Request{})
+	defer s.close()
+	for range 2 {
+		if _, err := s.ask(&protocol.Request{Do: protocol.Lock, Interface: "eth0"}); err != nil {
+			t.Error(err)
+		}
+		t.Chdir(t.TempDir())
 	}
 }

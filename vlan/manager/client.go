@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/unixsocket"
 	"github.com/rawlane/rawlane/vlan/manager/api"
 	"github.com/rawlane/rawlane/vlan/plan"
 )
@@ -43,7 +44,11 @@ type Client struct {
 // NewClient returns a client of the manager at addr. With a TLS configuration, which has the
 // client's certificate and the manager's CA, it uses TLS over TCP.
 func NewClient(addr Addr, config *tls.Config) *Client {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return addr.dial(ctx, config) }
+	at := addr
+	if at.Network == "unix" {
+		at.Address = unixsocket.Place(at.Address)
+	}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return at.dial(ctx, config) }
 	c := &Client{addr: addr, host: "manager"}
 	c.transport = &http.Transport{IdleConnTimeout: idleTimeout, DialContext: dial}
 	if addr.Network == "tcp" {

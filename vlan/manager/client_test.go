@@ -1,11 +1,13 @@
 package manager_test
 
 import (
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/vlan/manager"
 	"github.com/rawlane/rawlane/vlan/manager/api"
 )
@@ -22,5 +24,28 @@ func TestALongAnswerIsReadToItsEnd(t *testing.T) {
 	h, err := c.History(t.Context())
 	if err != nil || len(h.Past) != 1 || len(h.Past[0].Reason) != len(reason) {
 		t.Errorf("%d entries, %v", len(h.Past), err)
+	}
+}
+
+// A manager's socket is found once: the program may go to another folder.
+func TestClient_OfAnotherFolder(t *testing.T) {
+	dir := testbed.SocketDir(t)
+	t.Chdir(dir)
+	l, err := net.Listen("unix", "socket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"schema":1,"past":[]}`))
+	}))
+	_ = s.Listener.Close()
+	s.Listener = l
+	s.Start()
+	defer s.Close()
+	c := manager.NewClient(manager.Addr{Network: "unix", Address: "socket"}, nil)
+	defer c.Close()
+	t.Chdir(t.TempDir())
+	if _, err := c.History(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
