@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/cluster/start/internal/pmi/pmitest"
@@ -238,6 +240,41 @@ func TestRun_OneAlone(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// A node that waits for others says so long before it gives up.
+func TestRun_SaysThatItWaits(t *testing.T) {
+	if !sharedMemory {
+		t.Skip("there is no shared memory here")
+	}
+	alone(t)
+	t.Setenv(EnvNode, "1")
+	t.Setenv(EnvNodes, "3")
+	t.Setenv(EnvLink, "shm")
+	t.Setenv(EnvSegment, fmt.Sprintf("waits-%d", os.Getpid()))
+	said := make(lines, 10)
+	log.SetOutput(said)
+	defer log.SetOutput(os.Stderr)
+	err := Run(t.Context(), Config{JoinTimeout: 2 * time.Second}, func(context.Context, *Node) error { return nil })
+	if !errors.Is(err, cluster.ErrIncomplete) {
+		t.Error(err)
+	}
+	select {
+	case line := <-said:
+		if !strings.Contains(line, "node 1 of 3 waits for the others, for 2s at most") {
+			t.Errorf("%q", line)
+		}
+	default:
+		t.Error("it has said nothing")
+	}
+}
+
+// lines is a writer of lines.
+type lines chan string
+
+func (l lines) Write(line []byte) (int, error) {
+	l <- string(line)
+	return len(line), nil
 }
 
 // A program for two nodes is not started as three.

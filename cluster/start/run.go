@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -29,7 +30,8 @@ type Config struct {
 	// Limit is how long a node may take, from its start to its end; then its context ends. Zero is
 	// for ever.
 	Limit time.Duration
-	// JoinTimeout is how long the nodes may take to meet. Zero is DefaultJoinTimeout.
+	// JoinTimeout is how long the nodes may take to meet. Zero is DefaultJoinTimeout. A node that has
+	// waited for a twentieth of it says so by package log.
 	JoinTimeout time.Duration
 	// Endpoint configures the endpoint. Run fills in Node, and where they are not set Cluster, by
 	// the job's name, and KeyFile, by RAWLANE_KEY_FILE or the host file.
@@ -38,6 +40,10 @@ type Config struct {
 
 // DefaultJoinTimeout is a minute: some launchers start processes one behind another.
 const DefaultJoinTimeout = time.Minute
+
+// quietPart is in which part of that time the nodes meet as a rule: 3 s of a minute. Behind it a
+// node says that it waits.
+const quietPart = 20
 
 // Node is a node that has met the others.
 type Node struct {
@@ -186,6 +192,12 @@ func keyFile(env func(string) string) (string, error) {
 
 // runOne runs this process's node. The nodes meet before the second context ends.
 func runOne(ctx, meet context.Context, cfg Config, job Job, f func(context.Context, *Node) error) error {
+	end, _ := meet.Deadline()
+	left := time.Until(end)
+	waits := time.AfterFunc(left/quietPart, func() {
+		log.Printf("node %d of %d waits for the others, for %v at most", job.Node, job.Size, left.Round(time.Second/10))
+	})
+	defer waits.Stop()
 	link, err := job.openLink(meet, os.Getenv)
 	if err != nil {
 		return fmt.Errorf("start: %w", err)
@@ -198,6 +210,7 @@ func runOne(ctx, meet context.Context, cfg Config, job Job, f func(context.Conte
 	}
 	n := &Node{Endpoint: ep, job: job}
 	members, err := cluster.Join(meet, ep, cluster.Config{Nodes: job.Size})
+	waits.Stop()
 	if err != nil {
 		return errors.Join(err, n.close())
 	}
