@@ -85,6 +85,7 @@ func findJob(ctx context.Context, env func(string) string) (j Job, err error) {
 		}
 		c, err := pmi.Open(ctx, env)
 		if err != nil {
+			pmiUsed.Store(env("PMI_FD") != "") // what was inherited is gone; another try dials again
 			return j, err
 		}
 		j = Job{Launcher: PMI, Name: c.Job, Node: c.Rank, Size: c.Size, pmi: c}

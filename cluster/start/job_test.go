@@ -288,6 +288,41 @@ func TestRun_Exact(t *testing.T) {
 	}
 }
 
+// A program may try again where its server did not answer: it has not been a node of the job.
+func TestFindJob_PMIDialledAgain(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() { // until the job's connection is closed
+		for k := 0; ; k++ {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if k == 0 {
+				_ = c.Close()
+				continue
+			}
+			pmitest.New(2, false).Serve(c, 1)
+		}
+	}()
+	defer pmiUsed.Store(pmiUsed.Load())
+	pmiUsed.Store(false)
+	env := environ{"PMI_PORT": l.Addr().String(), "PMI_ID": "1"}
+	if j, err := findJob(t.Context(), env.get); err == nil || errors.Is(err, ErrEnvironment) {
+		t.Errorf("%+v, %v", j, err)
+	}
+	j, err := findJob(t.Context(), env.get)
+	if err != nil || j.Node != 1 || j.Size != 2 {
+		t.Fatalf("%+v, %v", j, err)
+	}
+	if err := j.pmi.Finalize(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A server that a process has dialled may tell of more processes than there are numbers of nodes.
 func TestFindJob_TooManyByDialledPMI(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
