@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -85,13 +87,36 @@ func (f *forwarder) pass(ctx context.Context, a net.Conn) {
 // half copies what comes from one connection to the other until its end, which is passed on. If
 // either fails, both are reset: neither half can be trusted any more.
 func half(to, from net.Conn) {
-	_, err := io.Copy(to, from)
+	_, err := io.Copy(&watchful{to, from}, from)
 	if err == nil {
 		err = to.(interface{ CloseWrite() error }).CloseWrite()
 	}
 	if err != nil {
 		reset(to)
 		reset(from)
+	}
+}
+
+// watchful is a half's destination. While it takes nothing its source is not read, and would not
+// tell that it was reset: so that is looked at meanwhile.
+type watchful struct{ to, from net.Conn }
+
+// lookAfter is how long a write waits until the source is looked at, and then again.
+const lookAfter = time.Second
+
+// Write writes to the destination, until that fails or the source is reset.
+func (w *watchful) Write(b []byte) (n int, err error) {
+	defer func() { _ = w.to.SetWriteDeadline(time.Time{}) }() // the other half may look
+	for {
+		_ = w.to.SetWriteDeadline(time.Now().Add(lookAfter)) // on one that is closed Write fails, too
+		k, err := w.to.Write(b[n:])
+		n += k
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+		if _, err := w.from.Write(nil); errors.Is(err, syscall.ECONNRESET) {
+			return n, err
+		}
 	}
 }
 

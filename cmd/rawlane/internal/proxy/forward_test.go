@@ -198,6 +198,33 @@ func TestReset(t *testing.T) {
 	}
 }
 
+// What the client cuts off is cut off for a server that has stopped reading, too.
+func TestReset_WhileTheServerReadsNothing(t *testing.T) {
+	servers := make(chan *net.TCPConn, 1)
+	addr, _, _ := chain(t, serve(t, func(c *net.TCPConn) { servers <- c }))
+	c := dial(t, addr)
+	server := <-servers
+	defer server.Close()
+	_ = c.SetWriteDeadline(time.Now().Add(time.Second)) // by then nothing goes any more
+	for {
+		if _, err := c.Write(long); err != nil {
+			break
+		}
+	}
+	_ = c.SetLinger(0)
+	_ = c.Close()
+	const patience = time.Minute
+	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		_, err := server.Write(nil)
+		if errors.Is(err, syscall.ECONNRESET) {
+			break
+		}
+		if time.Since(begun) > patience {
+			t.Fatalf("the server's connection is there after %v: %v", patience, err)
+		}
+	}
+}
+
 // The end of the proxies resets the connections: what has come is not all.
 func TestEnd(t *testing.T) {
 	addr, _, stop := chain(t, serve(t, func(c *net.TCPConn) { _, _ = io.Copy(c, c) }))
