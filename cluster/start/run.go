@@ -30,8 +30,8 @@ type Config struct {
 	// Limit is how long a node may take, from its start to its end; then its context ends. Zero is
 	// for ever.
 	Limit time.Duration
-	// JoinTimeout is how long the nodes may take to meet. Zero is DefaultJoinTimeout. A node that has
-	// waited for a twentieth of it says so by package log.
+	// JoinTimeout is how long the nodes may take to meet. Zero is DefaultJoinTimeout. A node that
+	// has waited for a twentieth of it says so by package log.
 	JoinTimeout time.Duration
 	// Endpoint configures the endpoint. Run fills in Node, and where they are not set Cluster, by
 	// the job's name, and KeyFile, by RAWLANE_KEY_FILE or the host file.

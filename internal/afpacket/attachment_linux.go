@@ -193,6 +193,31 @@ func BindMonitor(fd, index int, etherType transport.EtherType) error {
 	return bindTo(fd, index, uint16(etherType))
 }
 
+// BindCounter makes a socket count frames of an EtherType for a station and for groups, or for
+// others, too. Nobody reads it: Count says how many have come, and most of them find no room.
+func BindCounter(fd, index int, etherType transport.EtherType, mac transport.MAC, promiscuous bool) error {
+	filter, err := newFilter(etherType, mac, promiscuous, false)
+	if err != nil {
+		return err
+	}
+	if err := AttachFilter(fd, filter); err != nil {
+		return Explain("attach the filter", err)
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 0); err != nil { // the least there is
+		return Explain("give it little room", err)
+	}
+	return bindTo(fd, index, uint16(etherType))
+}
+
+// Count returns how many frames have come to a socket since the last call.
+func Count(fd int) uint64 {
+	s, err := unix.GetsockoptTpacketStats(fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
+	if err != nil {
+		return 0
+	}
+	return uint64(s.Packets)
+}
+
 // bindTo binds a socket to an interface's frames of an EtherType.
 func bindTo(fd, index int, etherType uint16) error {
 	var b [2]byte // in network byte order, whatever this processor's is

@@ -65,6 +65,13 @@ func (e *Ethtool) GetChannels(ifname string) (ethtool.Channels, error) {
 	return e.tool.GetChannels(ifname)
 }
 
+// SetChannels sets how many queues an interface has.
+func (e *Ethtool) SetChannels(ifname string, channels ethtool.Channels) error {
+	growStack()
+	_, err := e.tool.SetChannels(ifname, channels)
+	return err
+}
+
 // GetCoalesce returns for how long an interface's interrupts wait.
 func (e *Ethtool) GetCoalesce(ifname string) (ethtool.Coalesce, error) {
 	growStack()

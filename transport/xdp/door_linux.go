@@ -29,13 +29,15 @@ type door struct {
 	mode     Mode
 	fallback string // why not a better mode
 	queues   []queue
-	count    int // of queues
+	number   int // of queues
 	wakeup   *netpoll.Wakeup
 
 	mu      sync.Mutex // guards what follows
 	fd      int        // the packet socket that tells of the interface; -1 when closed
 	open    bool       // the queues' sockets are
 	dropped uint64     // by the kernel, once they are closed
+	counter int        // the packet socket that counts frames of queues that have come since; -1: none
+	late    uint64     // these
 }
 
 var errAnyType = fmt.Errorf("Config.EtherType: it takes frames from the kernel, so it must be one "+
@@ -56,6 +58,7 @@ func (d *door) check() error {
 
 // Open implements afpacket.Socket.
 func (d *door) Open(ifi *net.Interface) (_ *netpoll.Poller, err error) {
+	d.counter = -1
 	if d.granted != nil {
 		err = d.adopt()
 	} else {
@@ -93,7 +96,10 @@ func (d *door) enter(ifi *net.Interface) (err error) {
 	}
 	d.mode, d.fallback = Mode(d.at.Mode), d.at.Fallback
 	d.receiveFrom(d.at.TakeSockets(), slots(d.cfg.Slots))
-	return nil
+	if d.counter, err = afpacket.OpenSocket(); err != nil {
+		return afxdp.Explain("make the packet socket that counts", err)
+	}
+	return afpacket.BindCounter(d.counter, ifi.Index, d.link.EtherType(), d.link.MAC(), d.cfg.Promiscuous)
 }
 
 // adopt takes the sockets that the service has opened.
@@ -126,7 +132,7 @@ func slots(asked int) int { return 1 << bits.Len(uint(cmp.Or(asked, DefaultSlots
 func (d *door) receiveFrom(sockets []*xsk.Socket, slots int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.open, d.count = true, len(sockets)
+	d.open, d.number = true, len(sockets)
 	for _, s := range sockets {
 		d.queues = append(d.queues, queue{
 			socket: s, taken: make([]uint64, 0, slots), enough: max(1, min(slots/8, maxEnough)),
@@ -159,17 +165,41 @@ func (d *door) Control(f func(fd int) error) error {
 	return f(d.fd)
 }
 
-// drops returns how many frames the kernel had no room for.
-func (d *door) drops() (n uint64) {
+// drops returns how many frames the kernel had no room for, or no socket: there is none for a
+// receive queue that the interface has got since, and the program passes its frames on.
+func (d *door) drops() uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.count()
+	return d.dropped + d.late
+}
+
+// count brings dropped and late up to now. The caller holds mu.
+func (d *door) count() {
+	if d.counter >= 0 {
+		d.late += afpacket.Count(d.counter)
+	}
 	if !d.open {
-		return d.dropped
+		return
 	}
+	d.dropped = 0
 	for _, q := range d.queues {
-		n += q.socket.Drops()
+		d.dropped += q.socket.Drops()
 	}
-	return n
+}
+
+// stopCounting ends the count of frames that the program passes on: once it is detached those are
+// all.
+func (d *door) stopCounting() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.counter < 0 {
+		return nil
+	}
+	d.count()
+	fd := d.counter
+	d.counter = -1
+	return unix.Close(fd)
 }
 
 // Close implements afpacket.Socket. It waits for a Poll in progress on another goroutine; polling
@@ -185,7 +215,7 @@ func (d *door) Close() error {
 
 // leave undoes Open. The program goes first, and with it the frames that come.
 func (d *door) leave() error {
-	var errs []error
+	errs := []error{d.stopCounting()}
 	if d.at != nil {
 		errs = append(errs, d.at.Detach())
 	}
@@ -205,10 +235,10 @@ func (d *door) leave() error {
 
 // closeSockets closes the queues' sockets. Views of frames keep their addresses, if there are any.
 func (d *door) closeSockets() error {
-	dropped := d.drops()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.dropped, d.open = dropped, false
+	d.count()
+	d.open = false
 	var errs []error
 	for _, q := range d.queues {
 		if q.viewed {

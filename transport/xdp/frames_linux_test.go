@@ -10,9 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/internal/room"
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/ring"
@@ -256,6 +258,67 @@ func TestSeveralQueues(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Frames of a receive queue that the interface has got since the link was opened are counted as
+// dropped: the kernel takes a socket for a queue that is there.
+func TestQueueThatIsNew(t *testing.T) {
+	need(t)
+	bed := testbed.ForTest(t, testbed.Config{})
+	var in *xdp.Link
+	channels := func(ifname string, n uint32) error {
+		e, err := room.NewEthtool()
+		if err != nil {
+			return err
+		}
+		defer e.Close()
+		return e.SetChannels(ifname, ethtool.Channels{RxCount: n, TxCount: n})
+	}
+	err := bed.Node(0).Do(func() (err error) {
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name, attrs.NumTxQueues, attrs.NumRxQueues = "out0", 2, 2
+		veth := &netlink.Veth{LinkAttrs: attrs, PeerName: "in0", PeerNumTxQueues: 2, PeerNumRxQueues: 2}
+		if err := netlink.LinkAdd(veth); err != nil {
+			return err
+		}
+		for _, name := range []string{"out0", "in0"} {
+			l, err := netlink.LinkByName(name)
+			if err == nil {
+				err = errors.Join(netlink.LinkSetUp(l), channels(name, 1))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if in, err = xdp.Open("in0", xdp.Config{Mode: xdp.Native}); err != nil {
+			return err
+		}
+		return errors.Join(channels("in0", 2), channels("out0", 2))
+	})
+	if in != nil {
+		defer in.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	others := frameTo(in, "for another station")
+	others.Dst = transport.MAC{2, 0, 0, 0, 0, 99}
+	const each = 10
+	for i := range 3 * each {
+		f := []transport.Frame{frameTo(in, "queue"), frameTo(in, "queue"), others}[i%3]
+		if err := bed.Node(0).Do(func() error { return testbed.SendByQueue("out0", i%3, f) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testbed.Receive(t, in, each)
+	for begun := time.Now(); in.Counters().RxDropped < each; runtime.Gosched() {
+		if time.Since(begun) > 20*time.Second {
+			t.Fatalf("%+v, want %d dropped", in.Counters(), each)
+		}
+	}
+	if err := in.Close(); err != nil || in.Counters().RxDropped != each {
+		t.Errorf("closed: %+v, %v", in.Counters(), err)
 	}
 }
 

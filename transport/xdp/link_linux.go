@@ -98,8 +98,9 @@ func (l *Link) Mode() Mode { return l.door.mode }
 // Fallback returns why the mode is not a better one, or "" if it is the best or was asked for.
 func (l *Link) Fallback() string { return l.door.fallback }
 
-// Queues returns how many receive queues the link receives from: all that the interface has.
-func (l *Link) Queues() int { return l.door.count }
+// Queues returns how many receive queues the link receives from: all that the interface had when it
+// was opened.
+func (l *Link) Queues() int { return l.door.number }
 
 // MaskWakeups implements transport.WakeupMasker. It costs one epoll_ctl(2) for each receive queue,
 // 0.35 µs.
@@ -224,7 +225,8 @@ func (l *Link) waitForRoom(ctx context.Context) error {
 	return err
 }
 
-// Counters implements transport.Link. RxDropped is what the kernel had no room for.
+// Counters implements transport.Link. RxDropped is what the kernel had no room for, and frames of
+// receive queues that are newer than the link, unless it is granted.
 func (l *Link) Counters() (c transport.Counters) {
 	afpacket.ReadReceived(&l.attachment, &c)
 	c.RxDropped = l.door.drops()
