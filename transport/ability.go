@@ -20,7 +20,8 @@ type Joiner interface {
 //
 // After MaskWakeups(true) arriving frames end no Wait, in progress or to come: use it while a
 // goroutine polls the link in a loop, so that frames do not wake a second one. MaskWakeups(false)
-// undoes it, and ends a Wait if there is something to poll.
+// undoes it, and ends a Wait if there is something to poll. Only one goroutine at a time may call
+// it: the one that may poll the link.
 type WakeupMasker interface{ MaskWakeups(on bool) }
 
 // Namer is a link that has a name on this system, such as its network interface's.

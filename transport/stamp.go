@@ -8,7 +8,9 @@ type Stamper interface {
 	// StampFrames switches stamps on or off. Each frame then costs the kernel some 0.5 µs more.
 	// Where the NIC stamps, too, it is asked to, which takes CAP_NET_ADMIN and else is left out. It
 	// has its setting back when stamps are switched off or the link is closed; after a kill of the
-	// process, "hwstamp_ctl -i NAME -t 0 -r 0" switches it off.
+	// process, "hwstamp_ctl -i NAME -t 0 -r 0" switches it off. Links of one NIC, of any programs,
+	// share its setting: the one that has changed it undoes that, and the others have no more
+	// hardware stamps then, until they are switched on again.
 	StampFrames(on bool) error
 	// SentStamps hands out the stamps of sent frames, in the order in which they were made, without
 	// waiting, and returns how many. The kernel drops those that nobody takes in time, and a link

@@ -50,7 +50,7 @@ func ask(c calls, fd, index int) *NIC {
 	}
 	want := &unix.HwTstampConfig{Tx_type: unix.HWTSTAMP_TX_ON, Rx_filter: unix.HWTSTAMP_FILTER_ALL}
 	if before.Tx_type == want.Tx_type && before.Rx_filter == want.Rx_filter {
-		return n // as another link or program has asked: that one undoes it
+		return n // as another link or program has asked: that one undoes it, also under this one
 	}
 	if c.set(fd, name, want) == nil {
 		n.before = before
