@@ -66,7 +66,7 @@ type AccessError struct {
 	Node   mcd.NodeID
 	ID     uint16
 	Reason Refusal
-	Count  int // how many were refused since the last Flush; the others are of the same kind or another
+	Count  int // how many were refused since the last Flush; the others may be of another kind
 }
 
 func (e *AccessError) Error() string {

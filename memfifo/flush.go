@@ -12,9 +12,10 @@ import (
 // Flush waits for the remote completion of all that was done before to the given nodes, or to all
 // without any: it is in place there, or was refused.
 //
-// Errors, joined: an *AccessError for each node that has refused something since the last Flush; a
-// *PeerDownError for each one to which something was lost; ctx's error with each node that has not
-// answered. Others: mcd.ErrUnknownNode, and then no node was asked; ErrClosed.
+// Errors, joined: an *AccessError for each window or FIFO, of 64 of a node at most, of which
+// something was refused since the last Flush; a *PeerDownError for each node to which something was
+// lost; ctx's error with each that has not answered. Others: mcd.ErrUnknownNode, and then no node
+// was asked; ErrClosed.
 func (d *Domain) Flush(ctx context.Context, nodes ...mcd.NodeID) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -83,9 +84,9 @@ func (p *peer) flushResult(err error) error {
 		err = fmt.Errorf("node %d has not answered: %w", p.node, err)
 	}
 	p.peerErr = nil
-	if p.refused != nil {
-		err = errors.Join(err, p.refused)
-		p.refused = nil
+	for _, refused := range p.refused {
+		err = errors.Join(err, refused)
 	}
+	p.refused = nil
 	return err
 }

@@ -147,6 +147,40 @@ func TestFlush_CountsRefusals(t *testing.T) {
 	})
 }
 
+// Each window of which something was refused is named, with how often; of very many some.
+func TestFlush_NamesEachWindow(t *testing.T) {
+	const most = 64
+	for ids, want := range map[int]int{1: 1, 3: 3, most: most, 200: most} {
+		synctest.Test(t, func(t *testing.T) {
+			c, ctx, _, _ := twoNodes(t, fault.Config{}, 0, 64)
+			d := c.domains[0]
+			for id := range ids {
+				r := d.Remote(memfifo.Key{Node: 1, ID: uint16(1000 + id), Secret: 1})
+				for range 2 {
+					must(t, r.Put(ctx, 0, []byte{1}))
+				}
+			}
+			seen, count := map[uint16]bool{}, 0
+			var look func(err error)
+			look = func(err error) {
+				if e, ok := err.(*memfifo.AccessError); ok {
+					seen[e.ID] = true
+					count += e.Count
+				} else if joined, ok := err.(interface{ Unwrap() []error }); ok {
+					for _, e := range joined.Unwrap() {
+						look(e)
+					}
+				}
+			}
+			look(d.Flush(ctx))
+			if len(seen) != want || count != 2*ids {
+				t.Errorf("%d windows: %d are named, with %d refusals; want %d and %d", ids, len(seen), count, want, 2*ids)
+			}
+			must(t, d.Flush(ctx))
+		})
+	}
+}
+
 // A Flush whose context ends names the node that has not answered, though its send queue is full,
 // and not the others.
 func TestFlush_NamesOnlyTheNodesThatHaveNotAnswered(t *testing.T) {

@@ -156,8 +156,8 @@ func FuzzReplies(f *testing.F) {
 		if len(p.pending) != 0 || p.confirmed > p.issued {
 			t.Errorf("%d requests are left; %d of %d are in place", len(p.pending), p.confirmed, p.issued)
 		}
-		if p.refused != nil {
-			_ = p.refused.Error()
+		for _, refused := range p.refused {
+			_ = refused.Error()
 		}
 	})
 }

@@ -22,6 +22,9 @@ const (
 	// maxReplies is how many replies a node keeps for one peer until there is room to send them;
 	// then that peer waits.
 	maxReplies = 64
+	// maxRefused is of how many windows and FIFOs of a peer a Flush tells what was refused: a peer
+	// may say so of any number. What is refused of others counts with the first one.
+	maxRefused = 64
 	// askParts: a peer that owes a reply and says nothing is probed after this part of the peer
 	// timeout.
 	askParts = 4

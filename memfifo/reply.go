@@ -1,6 +1,8 @@
 package memfifo
 
 import (
+	"slices"
+
 	"github.com/rawlane/rawlane/internal/race"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
@@ -126,8 +128,10 @@ func (p *peer) applyReply(r *record) {
 }
 
 func (p *peer) noteRefusal(id uint16, refusal Refusal) {
-	if p.refused == nil {
-		p.refused = &AccessError{Node: p.node, ID: id, Reason: refusal}
+	k := slices.IndexFunc(p.refused, func(e *AccessError) bool { return e.ID == id })
+	if k < 0 && len(p.refused) < maxRefused {
+		k = len(p.refused)
+		p.refused = append(p.refused, &AccessError{Node: p.node, ID: id, Reason: refusal})
 	}
-	p.refused.Count++
+	p.refused[max(k, 0)].Count++
 }

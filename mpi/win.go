@@ -42,6 +42,7 @@ type window struct {
 
 	// World.mu guards these.
 	ready     bool // the members are known: it is among World.windows
+	settled   bool // what memfifo refuses by a member's number is of this window
 	freed     bool
 	broken    error // a fence has failed
 	fenced    bool  // in the epoch after a fence
@@ -75,6 +76,7 @@ type member struct {
 	posts     int      // that no Start has taken
 	completes int      // that no Wait has taken
 	freed     bool     // it has freed the window alone
+	refused   bool     // a put or so, as memfifo says, of which no flush has told yet
 	updates   uint64   // how often it was sent some
 	confirmed uint64   // up to which of these flushes have confirmed them
 }
@@ -188,7 +190,11 @@ func (v *window) exchange(ctx context.Context, key memfifo.Key) error {
 // flush of this window tells of that.
 func (v *window) forgetRefusals(ctx context.Context) error {
 	err := v.w.layer.Domain.Flush(ctx, v.w.nodes(v.comm.members)...)
-	return errors.Join(v.flushed(nil, nil, err)...)
+	err = errors.Join(v.flushed(nil, err)...)
+	v.w.mu.Lock()
+	v.settled = err == nil
+	v.w.mu.Unlock()
+	return err
 }
 
 // release ends the use of the memory by others.

@@ -118,20 +118,75 @@ func TestFlushed_NamesWhoRefuses(t *testing.T) {
 			if err != nil {
 				return err
 			}
+			told := func(err error) error {
+				errs := v.flushed(nil, err)
+				c.w.mu.Lock()
+				defer c.w.mu.Unlock()
+				return errors.Join(append(errs, v.gone(v.members))...)
+			}
 			for rank, m := range v.members {
 				key := m.memory.Key()
 				refused := &memfifo.AccessError{Node: key.Node, ID: key.ID}
-				errs := v.flushed(nil, v.members, errors.Join(refused, errors.Join(refused)))
-				if err := errors.Join(errs...); len(errs) != 2 || !errors.Is(err, ErrFreed) ||
-					!strings.HasPrefix(err.Error(), fmt.Sprintf("rank %d: ", rank)) {
+				err := told(errors.Join(refused, errors.Join(refused)))
+				if !errors.Is(err, ErrFreed) || !strings.HasPrefix(err.Error(), fmt.Sprintf("rank %d: ", rank)) {
 					t.Errorf("rank %d refuses: %v", rank, err)
 				}
 				refused.ID++
-				if errs := v.flushed(nil, v.members, refused); errs != nil {
-					t.Errorf("rank %d refuses other memory: %v", rank, errs)
+				if err := told(refused); err != nil {
+					t.Errorf("rank %d refuses other memory: %v", rank, err)
 				}
 			}
 			return v.Free(t.Context())
+		}, w, other)
+		closeTwo(t, w, other)
+	})
+}
+
+// Two windows that a process frees alone, while it has no room to say so: the flush of each tells
+// that what was put there was refused, though the first one has heard of both.
+func TestWin_TwoFreedAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := openTwo(t, Config{})
+		filled := make(chan struct{})
+		inBoth(t, func(c *Comm) error {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			a, err := NewWin(ctx, c, make([]int64, 4))
+			b, err2 := NewWin(ctx, c, make([]int64, 4))
+			if err := errors.Join(err, err2, a.LockAll(ctx), b.LockAll(ctx), c.Barrier(ctx)); err != nil {
+				return err
+			}
+			if c.Rank() == 1 {
+				over, cancel := context.WithCancel(ctx)
+				cancel()
+				if err := errors.Join(a.UnlockAll(ctx), b.UnlockAll(ctx)); err != nil {
+					return err
+				}
+				w := c.w
+				w.mu.Lock()
+				a.members[0].busy, b.members[0].busy = true, true // as while there is no room
+				w.mu.Unlock()
+				if a.Free(over) == nil || b.Free(over) == nil {
+					t.Error("they are not freed alone")
+				}
+				close(filled)
+				time.Sleep(time.Second)
+				a.send(a.members[0], true)
+				b.send(b.members[0], true)
+				return nil
+			}
+			<-filled
+			err = a.Put(ctx, []int64{1}, 1, 0)
+			err2 = b.Put(ctx, []int64{1}, 1, 0)
+			if err := errors.Join(err, err2); err != nil {
+				return err
+			}
+			for k, v := range []*Win[int64]{b, a} {
+				if err := v.Flush(ctx, 1); !errors.Is(err, ErrFreed) {
+					t.Errorf("flush %d: %v, want ErrFreed", k, err)
+				}
+			}
+			return nil
 		}, w, other)
 		closeTwo(t, w, other)
 	})

@@ -242,7 +242,7 @@ func (v *window) flush(ctx context.Context, members ...*member) error {
 	}
 	w := v.w
 	errs := v.confirm(ctx, members)
-	errs = v.flushed(errs, members, w.layer.Domain.Flush(ctx, nodes...))
+	errs = v.flushed(errs, w.layer.Domain.Flush(ctx, nodes...))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return errors.Join(append(errs, v.gone(members))...) // another flush may have told
@@ -290,38 +290,35 @@ func (v *window) confirm(ctx context.Context, members []*member) (errs []error) 
 	return errs
 }
 
-// gone names the members that are down, or have freed the window alone and drop what comes. The
-// caller holds World.mu.
+// gone names the members that are down, or have freed the window alone and drop or refuse what
+// comes. The caller holds World.mu.
 func (v *window) gone(members []*member) error {
 	var errs []error
 	for _, m := range members {
 		if m.p.err != nil {
 			errs = append(errs, m.p.err)
-		} else if m.freed {
+		} else if m.freed || m.refused {
 			errs = append(errs, fmt.Errorf("rank %d: %w", m.rank, ErrFreed))
 		}
+		m.refused = false
 	}
 	return errors.Join(errs...)
 }
 
 // flushed appends what an error of memfifo's Flush means here. It leaves processes that are down to
-// flush.
-func (v *window) flushed(errs []error, members []*member, err error) []error {
+// flush, and so refusals, which may be of any window.
+func (v *window) flushed(errs []error, err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
-			errs = v.flushed(errs, members, e)
+			errs = v.flushed(errs, e)
 		}
 		return errs
 	}
 	refused, ok := errors.AsType[*memfifo.AccessError](err)
 	switch {
 	case err == nil:
-	case ok: // also operations of messages
-		for _, m := range members {
-			if m.p.ID == refused.Node && m.memory.Key().ID == refused.ID {
-				errs = append(errs, fmt.Errorf("rank %d: %w", m.rank, ErrFreed))
-			}
-		}
+	case ok:
+		v.w.noteRefused(refused)
 	case errors.Is(err, memfifo.ErrPeerDown):
 		w := v.w
 		w.mu.Lock()
@@ -335,4 +332,17 @@ func (v *window) flushed(errs []error, members []*member, err error) []error {
 		errs = append(errs, err)
 	}
 	return errs
+}
+
+// noteRefused notes which window's operations were refused; they may be of messages, too.
+func (w *World) noteRefused(refused *memfifo.AccessError) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, v := range w.windows {
+		for _, m := range v.members {
+			if v.settled && m.p.ID == refused.Node && m.memory.Key().ID == refused.ID {
+				m.refused = true
+			}
+		}
+	}
 }
