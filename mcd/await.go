@@ -115,7 +115,7 @@ func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration)
 		polite = e.spinning.isCrowded()
 	}
 	done := c.Done()
-	e.spinning.noteShare(spun, now.Sub(start))
+	e.spinning.noteShare(spun, max(now.Sub(start), since.Sub(start)))
 	if done {
 		e.spinning.note(spun) // to a microsecond, and without another look at the clock
 		if !robbed {

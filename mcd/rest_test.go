@@ -133,7 +133,7 @@ func TestRest_WhatIsLost(t *testing.T) {
 		if lost := time.Duration(p.lost.Load()); lost != 0 {
 			t.Errorf("%v lost to other goroutines", lost)
 		}
-		away = 4 * time.Millisecond
+		away = 10 * time.Millisecond
 		p.rest(clock.Now().Add(-time.Second), 0, time.Millisecond, 1)
 		if lost := time.Duration(p.lost.Load()); lost != away || p.limit() == 0 {
 			t.Errorf("%v lost, want %v; spins for %v", lost, away, p.limit())

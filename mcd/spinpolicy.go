@@ -28,7 +28,8 @@ type spinPolicy struct {
 	procs   int32        // how many goroutines of this process run at once
 	kept    atomic.Int64 // own time since the processor was lent, in ns
 	average atomic.Int64 // cost of the last waits, in ns; each weighs 1/8
-	share   atomic.Int64 // of the time spent spinning, how much was this goroutine's own, in 1/256
+	own     atomic.Int64 // what a wait spins of its goroutine's own time, in ns; an average likewise
+	whole   atomic.Int64 // what that takes, with the time of others on the core, in ns
 	crowd   atomic.Int32 // how sure it is that others want this core
 	sleeps  atomic.Uint32
 	usual   atomic.Int64 // what a wait takes that spins and keeps its core, in ns; an average likewise
@@ -39,7 +40,6 @@ type spinPolicy struct {
 
 const (
 	averageWeight = 8
-	wholeShare    = 256
 	// politeAfter is how long a spinner keeps its core to itself where nobody else seems to want
 	// it. A message between two spinning nodes takes 1 to 3 µs; a longer wait may be for somebody
 	// that needs a core.
@@ -59,10 +59,11 @@ const (
 	// away again: its slice is over at a tick, 3 or 4 ms and more. A turn of 16 spinners that all
 	// have messages takes 1 to 1.5 ms.
 	computing = 2 * time.Millisecond
-	// A single loss is no reason not to spin: the system's own threads need a core now and then.
-	// maxLost bounds for how long a long pause, as of a process that was stopped, has an effect.
-	avoidFrom = 6 * time.Millisecond
-	maxLost   = 10 * time.Millisecond
+	// A few losses are no reason not to spin: the system's threads need a core now and then, and
+	// of 32 spinners some have their turns cut short together. maxLost bounds for how long a long
+	// pause, as of a process that was stopped, has an effect.
+	avoidFrom = 20 * time.Millisecond
+	maxLost   = 30 * time.Millisecond
 	// maxWakeCost bounds what a wait that sleeps costs more than one that spins: a longer one has
 	// waited for a core, or for somebody's work.
 	maxWakeCost = 200 * time.Microsecond
@@ -78,7 +79,6 @@ var endpoints atomic.Int32
 // init begins the policy of an endpoint that is open from now on, until end.
 func (p *spinPolicy) init(limit time.Duration) {
 	p.max, p.yield, p.procs = limit, yield, int32(runtime.GOMAXPROCS(0))
-	p.share.Store(wholeShare)
 	endpoints.Add(1)
 }
 
@@ -111,7 +111,7 @@ func (p *spinPolicy) noteSleep(spun, slept time.Duration) {
 		p.makeUp(min(max(slept-time.Duration(p.usual.Load()), slept/4), maxWakeCost))
 		return
 	}
-	p.note(spun + slept*time.Duration(p.share.Load())/wholeShare)
+	p.note(spun + time.Duration(float64(slept)*p.share()))
 }
 
 // noteKept takes a wait into account that ended while it spun, and did not lose its core.
@@ -129,12 +129,21 @@ func (p *spinPolicy) makeUp(d time.Duration) {
 	}
 }
 
-// noteShare learns how much of the time spent spinning was the spinner's own.
+// noteShare learns how much of the time spent spinning was the spinner's own. A wait counts by its
+// length: one whose message is there at the first look has all of its time for itself, and tells
+// nothing of how crowded the core is.
 func (p *spinPolicy) noteShare(own, whole time.Duration) {
-	if whole <= 0 {
-		return
+	weigh(&p.own, int64(own))
+	weigh(&p.whole, int64(whole))
+}
+
+// share returns how much of the time spent spinning is the spinner's own, of 1.
+func (p *spinPolicy) share() float64 {
+	own, whole := p.own.Load(), p.whole.Load()
+	if own >= whole {
+		return 1
 	}
-	weigh(&p.share, int64(own*wholeShare/whole))
+	return float64(own) / float64(whole)
 }
 
 // noteAway takes a time into account in which another process had the core. Where goroutines of

@@ -48,9 +48,11 @@ func TestSpinPolicyOff(t *testing.T) {
 // milliseconds may cost microseconds.
 func TestSpinPolicyCountsItsOwnTime(t *testing.T) {
 	p := spinPolicy{max: 100 * time.Microsecond}
-	p.share.Store(wholeShare)
 	for range 40 {
 		p.noteShare(10*time.Microsecond, 320*time.Microsecond)
+		for range 5 { // whose message is there already
+			p.noteShare(time.Microsecond/5, time.Microsecond/5)
+		}
 	}
 	for range 40 {
 		p.noteSleep(0, time.Millisecond)
@@ -75,19 +77,19 @@ func TestSpinPolicy_AvoidsWhereOthersCompute(t *testing.T) {
 	for range 50 {
 		p.noteKept(2 * time.Microsecond)
 	}
-	for range 2 {
+	for range 6 {
 		if p.limit() != p.max {
-			t.Fatal("a single loss ended the spinning")
+			t.Fatal("five losses ended the spinning")
 		}
 		p.noteAway(4 * time.Millisecond)
 	}
 	const slept = 22 * time.Microsecond // 20 more than a wait that spins
 	sleeps := 0
-	for ; p.limit() == 0 && sleeps < 1000; sleeps++ {
+	for ; p.limit() == 0 && sleeps < 3000; sleeps++ {
 		p.noteSleep(0, slept)
 	}
-	if want := 400; sleeps < want*98/100 || sleeps > want*102/100 {
-		t.Errorf("8 ms were lost, and %d waits slept that cost 20 us more, want %d", sleeps, want)
+	if want := 1200; sleeps < want*98/100 || sleeps > want*102/100 {
+		t.Errorf("24 ms were lost, and %d waits slept that cost 20 us more, want %d", sleeps, want)
 	}
 	if p.limit() != p.max {
 		t.Error("what was lost is made up for, and it does not spin")
@@ -136,14 +138,14 @@ func TestSpinPolicy_WhatIsLost(t *testing.T) {
 	for ; p.limit() == 0 && sleeps < 1000; sleeps++ {
 		p.noteSleep(0, time.Second)
 	}
-	if sleeps != 50 { // 10 ms are made up for by 200 us each
-		t.Errorf("%d long sleeps make up for a long pause, want 50", sleeps)
+	if sleeps != 150 { // 30 ms are made up for by 200 us each
+		t.Errorf("%d long sleeps make up for a long pause, want 150", sleeps)
 	}
-	for range 2 {
+	for range 9 {
 		p.noteAway(2*time.Millisecond + time.Microsecond)
 	}
 	if p.limit() != p.max {
-		t.Error("4 ms are lost, and it does not spin")
+		t.Error("18 ms are lost, and it does not spin")
 	}
 	for range 100 { // turns of many spinners
 		if p.noteAway(2 * time.Millisecond); p.limit() != p.max {
@@ -151,7 +153,7 @@ func TestSpinPolicy_WhatIsLost(t *testing.T) {
 		}
 	}
 	if p.noteAway(2*time.Millisecond + time.Microsecond); p.limit() != 0 {
-		t.Error("6 ms are lost, and it spins")
+		t.Error("20 ms are lost, and it spins")
 	}
 }
 
@@ -198,16 +200,18 @@ func TestSpinPolicy_Averages(t *testing.T) {
 		}
 	}
 	p.average.Store(0)
-	p.share.Store(wholeShare / 4)
+	p.own.Store(1024)
+	p.whole.Store(4096)
 	p.noteSleep(8*time.Microsecond, 32*time.Microsecond) // which cost 8 + 32/4
 	if a := time.Duration(p.average.Load()); a != 2*time.Microsecond {
 		t.Errorf("average %v, want 2 us", a)
 	}
-	if p.noteShare(0, 0); p.share.Load() != wholeShare/4 {
-		t.Error("a share of nothing counts")
+	if p.noteShare(4096, 4096); p.share() != 11./32 {
+		t.Errorf("share %v, want 11/32", p.share())
 	}
-	if p.noteShare(1, 1); p.share.Load() != wholeShare*11/32 {
-		t.Errorf("share %d", p.share.Load())
+	p = spinPolicy{}
+	if p.share() != 1 {
+		t.Errorf("share %v where nobody has spun, want 1", p.share())
 	}
 }
 

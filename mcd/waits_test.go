@@ -209,8 +209,11 @@ func TestSpin_WhatOthersHaveIsNotItsOwn(t *testing.T) {
 		if !e.spin(t.Context(), &c, time.Millisecond) {
 			t.Fatal("not done")
 		}
-		if s, want := e.spinning.share.Load(), int64(wholeShare-wholeShare/8); s != want {
-			t.Errorf("its share is %d after a wait of which others had all, want %d", s, want)
+		if whole, want := time.Duration(e.spinning.whole.Load()), 20*time.Microsecond/averageWeight; whole != want {
+			t.Errorf("a first wait of 20 us weighs %v, want %v", whole, want)
+		}
+		if s := e.spinning.share(); s != 0 {
+			t.Errorf("its share is %v after a wait of which others had all", s)
 		}
 		if a := e.spinning.average.Load(); a != 0 {
 			t.Errorf("that wait has cost %d ns of its own, on average", a)
