@@ -225,24 +225,32 @@ func (t fuzzTarget) fuzz(ctx context.Context, w *workshop, seconds int) (r resul
 	return r, nil
 }
 
-var givenUpLines = regexp.MustCompile(
-	`fuzzing process hung or terminated unexpectedly[^\n]*\n\s*Failing input written to (testdata/fuzz/\S+)`)
+var (
+	givenUpLines = regexp.MustCompile(
+		`fuzzing process hung or terminated unexpectedly[^\n]*\n\s*Failing input written to (testdata/fuzz/\S+)`)
+	givenUpSeed = regexp.MustCompile(`(?s)failure while testing seed corpus entry: (\S+)\n` +
+		`.*fuzzing process hung or terminated unexpectedly`)
+)
 
-// givenUp returns the input at which Go's fuzzer gave its worker up, which has a second to answer,
-// on a crowded machine too.
+// givenUp returns the input at which Go's fuzzer gave its worker up, which has some seconds to
+// answer, on a crowded machine too: the file that the fuzzer has made of it, or a seed, as
+// TARGET/NAME.
 func givenUp(out string) (input string, is bool) {
-	m := givenUpLines.FindStringSubmatch(out)
-	if m == nil {
-		return "", false
+	for _, lines := range []*regexp.Regexp{givenUpLines, givenUpSeed} {
+		if m := lines.FindStringSubmatch(out); m != nil {
+			return m[1], true
+		}
 	}
-	return m[1], true
+	return "", false
 }
 
-// passes reports whether an input that was found passes by itself, and then removes it.
+// passes reports whether an input passes by itself, and then removes it where the fuzzer has made a
+// file of it.
 func (w *workshop) passes(ctx context.Context, t fuzzTarget, input string) bool {
 	run := fmt.Sprintf("^%s$/^%s$", t.name, path.Base(input))
 	if w.command(ctx, "go", "test", "./"+t.pkg, "-run", run, "-count=1").Run() != nil {
 		return false
 	}
-	return os.Remove(filepath.Join(w.root, t.pkg, input)) == nil
+	made := strings.HasPrefix(input, "testdata/fuzz/")
+	return !made || os.Remove(filepath.Join(w.root, t.pkg, input)) == nil
 }

@@ -78,6 +78,15 @@ func TestFuzz_AWorkerThatIsGivenUp(t *testing.T) {
 		t.Errorf("an input that fails is taken for one of a worker that was given up: %q", input)
 	}
 
+	const seed = "failure while testing seed corpus entry: FuzzIt/seed#2\n" +
+		"fuzz: elapsed: 1m55s, gathering baseline coverage: 214/301 completed\n--- FAIL: FuzzIt (114.93s)\n"
+	if input, is := givenUp(seed + "    fuzzing process hung or terminated unexpectedly: exit status 2\n"); input != "FuzzIt/seed#2" {
+		t.Errorf("%q, %t", input, is)
+	}
+	if input, is := givenUp(seed + "    x_test.go:1: wrong\n"); is {
+		t.Errorf("a seed that fails is taken for one of a worker that was given up: %q", input)
+	}
+
 	root := t.TempDir()
 	folder := filepath.Join(root, "testdata/fuzz/FuzzIt")
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -85,7 +94,7 @@ func TestFuzz_AWorkerThatIsGivenUp(t *testing.T) {
 	}
 	for name, text := range map[string]string{
 		"go.mod": "module x\n",
-		"x_test.go": "package x\n\nimport \"testing\"\n\nfunc FuzzIt(f *testing.F) {\n" +
+		"x_test.go": "package x\n\nimport \"testing\"\n\nfunc FuzzIt(f *testing.F) {\nf.Add(byte(0))\nf.Add(byte(1))\n" +
 			"f.Fuzz(func(t *testing.T, b byte) {\nif b == 1 {\nt.Fatal()\n}\n})\n}\n",
 		"testdata/fuzz/FuzzIt/good": "go test fuzz v1\nbyte('\\x00')\n",
 		"testdata/fuzz/FuzzIt/bad":  "go test fuzz v1\nbyte('\\x01')\n",
@@ -98,6 +107,9 @@ func TestFuzz_AWorkerThatIsGivenUp(t *testing.T) {
 	target := fuzzTarget{pkg: ".", name: "FuzzIt"}
 	if !w.passes(t.Context(), target, "testdata/fuzz/FuzzIt/good") || w.passes(t.Context(), target, "testdata/fuzz/FuzzIt/bad") {
 		t.Error("want the good one to pass, and the bad one to fail")
+	}
+	if !w.passes(t.Context(), target, "FuzzIt/seed#0") || w.passes(t.Context(), target, "FuzzIt/seed#1") {
+		t.Error("of the seeds, want the first one to pass, and the second one to fail")
 	}
 	if left, err := os.ReadDir(folder); err != nil || len(left) != 1 || left[0].Name() != "bad" {
 		t.Errorf("%v, %v, want the bad one alone", left, err)
