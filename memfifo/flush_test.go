@@ -163,13 +163,15 @@ func TestFlush_NamesEachWindow(t *testing.T) {
 			seen, count := map[uint16]bool{}, 0
 			var look func(err error)
 			look = func(err error) {
-				if e, ok := err.(*memfifo.AccessError); ok {
-					seen[e.ID] = true
-					count += e.Count
-				} else if joined, ok := err.(interface{ Unwrap() []error }); ok {
+				if joined, ok := err.(interface{ Unwrap() []error }); ok {
 					for _, e := range joined.Unwrap() {
 						look(e)
 					}
+					return
+				}
+				if e, ok := errors.AsType[*memfifo.AccessError](err); ok {
+					seen[e.ID] = true
+					count += e.Count
 				}
 			}
 			look(d.Flush(ctx))

@@ -9,7 +9,7 @@ import (
 func TestCompute(t *testing.T) {
 	wrong := errors.New("wrong")
 	for _, want := range []error{nil, wrong} {
-		if err := Compute(t.Context(), func() error { return want }); err != want {
+		if err := Compute(t.Context(), func() error { return want }); !errors.Is(err, want) {
 			t.Errorf("%v, want %v", err, want)
 		}
 	}
