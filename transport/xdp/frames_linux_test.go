@@ -214,8 +214,28 @@ func TestManyFrames_InOrder(t *testing.T) {
 	}
 }
 
-// A link has a socket for each receive queue, and gets the frames of all: on a pair of interfaces
-// with two queues each way the sender's queue is the receiver's.
+// addPairOfQueues joins two interfaces, out0 and in0, with two queues each way: the sender's queue
+// is the receiver's.
+func addPairOfQueues() error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.NumTxQueues, attrs.NumRxQueues = "out0", 2, 2
+	pair := &netlink.Veth{LinkAttrs: attrs, PeerName: "in0", PeerNumTxQueues: 2, PeerNumRxQueues: 2}
+	if err := netlink.LinkAdd(pair); err != nil {
+		return err
+	}
+	for _, name := range []string{attrs.Name, pair.PeerName} {
+		l, err := netlink.LinkByName(name)
+		if err == nil {
+			err = netlink.LinkSetUp(l)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A link has a socket for each receive queue, and gets the frames of all.
 func TestSeveralQueues(t *testing.T) {
 	for _, mode := range []xdp.Mode{xdp.Generic, xdp.Native} {
 		t.Run(mode.String(), func(t *testing.T) {
@@ -223,20 +243,8 @@ func TestSeveralQueues(t *testing.T) {
 			bed := testbed.ForTest(t, testbed.Config{})
 			var in *xdp.Link
 			err := bed.Node(0).Do(func() (err error) {
-				attrs := netlink.NewLinkAttrs()
-				attrs.Name, attrs.NumTxQueues, attrs.NumRxQueues = "out0", 2, 2
-				veth := &netlink.Veth{LinkAttrs: attrs, PeerName: "in0", PeerNumTxQueues: 2, PeerNumRxQueues: 2}
-				if err := netlink.LinkAdd(veth); err != nil {
+				if err := addPairOfQueues(); err != nil {
 					return err
-				}
-				for _, name := range []string{"out0", "in0"} {
-					l, err := netlink.LinkByName(name)
-					if err == nil {
-						err = netlink.LinkSetUp(l)
-					}
-					if err != nil {
-						return err
-					}
 				}
 				in, err = xdp.Open("in0", xdp.Config{Mode: mode})
 				return err
@@ -276,20 +284,8 @@ func TestQueueThatIsNew(t *testing.T) {
 		return e.SetChannels(ifname, ethtool.Channels{RxCount: n, TxCount: n})
 	}
 	err := bed.Node(0).Do(func() (err error) {
-		attrs := netlink.NewLinkAttrs()
-		attrs.Name, attrs.NumTxQueues, attrs.NumRxQueues = "out0", 2, 2
-		veth := &netlink.Veth{LinkAttrs: attrs, PeerName: "in0", PeerNumTxQueues: 2, PeerNumRxQueues: 2}
-		if err := netlink.LinkAdd(veth); err != nil {
+		if err := errors.Join(addPairOfQueues(), channels("out0", 1), channels("in0", 1)); err != nil {
 			return err
-		}
-		for _, name := range []string{"out0", "in0"} {
-			l, err := netlink.LinkByName(name)
-			if err == nil {
-				err = errors.Join(netlink.LinkSetUp(l), channels(name, 1))
-			}
-			if err != nil {
-				return err
-			}
 		}
 		if in, err = xdp.Open("in0", xdp.Config{Mode: xdp.Native}); err != nil {
 			return err
