@@ -236,9 +236,9 @@ func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 	e.startAuth(ring, file, opened)
 	e.running.Add(len(links) + 1)
 	for nic := range links {
-		go e.linkLoop(nic) // ends when the link is closed, by Close, which waits for it
+		go e.keep(func() { e.linkLoop(nic) }) // ends when the link is closed, by Close, which waits for it
 	}
-	go e.unmaskLoop() // likewise, when masked is closed
+	go e.keep(e.unmaskLoop) // likewise, when masked is closed
 	if ring != nil {
 		time.Sleep(auth.OpeningTime - clock.Now().Sub(opened))
 	}
@@ -328,6 +328,7 @@ func (e *Endpoint) Close() error {
 	}
 	close(e.masked)
 	e.running.Wait()
+	e.tick.Stop()
 	e.spinning.end()
 	return errors.Join(errs...)
 }

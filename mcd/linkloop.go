@@ -15,10 +15,24 @@ import (
 // linkRetry is the pause after a link failed to wait, as it does while its interface is down.
 const linkRetry = 10 * time.Millisecond
 
+// keep runs a loop that calls Receive functions, in a goroutine for which Close waits. Another one
+// goes on where such a function ends the goroutine, as runtime.Goexit and FailNow of a test do.
+func (e *Endpoint) keep(loop func()) {
+	over := false
+	defer func() {
+		if over {
+			e.running.Done()
+		} else {
+			go e.keep(loop)
+		}
+	}()
+	loop()
+	over = true
+}
+
 // linkLoop is the goroutine that answers on link nic while nobody polls. It ends when the link is
 // closed.
 func (e *Endpoint) linkLoop(nic int) {
-	defer e.running.Done()
 	for {
 		switch err := e.nics[nic].wait(); {
 		case e.closed.Load():
@@ -157,8 +171,6 @@ const unmaskAfter = 250 * time.Microsecond
 // the last call of Receive that it owed, if nobody polls any more. It ends when Close closes
 // e.masked.
 func (e *Endpoint) unmaskLoop() {
-	defer e.running.Done()
-	defer e.tick.Stop()
 	for range e.masked {
 		for {
 			seen, set := e.locked.Load(), clock.Now()

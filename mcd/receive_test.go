@@ -155,6 +155,30 @@ func TestReceive_LastCallWhenNobodyPolls(t *testing.T) {
 	})
 }
 
+// A last call that ends the endpoint's goroutine is not its last one.
+func TestReceive_LastCallEndsTheGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := piped(t)
+		calls := 0
+		p := openPort(t, b, 1, mcd.PortOptions{Receive: func(_ []mcd.Message, more bool) {
+			if !more {
+				calls++
+				runtime.Goexit()
+			}
+		}})
+		from := port(t, a, 1)
+		for want := 1; want <= 2; want++ {
+			send(t, from, p.Addr(), []byte("x"))
+			b.Progress()
+			time.Sleep(10 * time.Millisecond)
+			synctest.Wait()
+			if calls != want {
+				t.Errorf("%d last calls, want %d", calls, want)
+			}
+		}
+	})
+}
+
 // A goroutine whose own wait is fulfilled returns at once: the last call comes with a later poll.
 func TestReceive_LastCallAfterTheLeadersOwnMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // virtual time stands still, and so does the unmaskLoop
@@ -258,7 +282,8 @@ func TestReceive_ThatDoesNotReturn(t *testing.T) {
 	}
 }
 
-// One that ends a link's goroutine, which polls while nobody else does, gives the poll lock back.
+// One that ends a link's goroutine, which polls while nobody else does, gives the poll lock back, and
+// another goroutine has its place.
 func TestReceive_EndsALinksGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		es := wrapped(t, mcd.Config{}, switched(t, 2)...)
@@ -272,6 +297,11 @@ func TestReceive_EndsALinksGoroutine(t *testing.T) {
 		send(t, from, own.Addr(), []byte("next"))
 		es[1].Progress()
 		expect(t, own, from.Addr(), "next")
+		send(t, from, bad.Addr(), nil)
+		synctest.Wait()
+		if c := bad.Counters(); c.RxMessages != 2 {
+			t.Errorf("%d messages came, want 2: nobody polls", c.RxMessages)
+		}
 	})
 }
 
