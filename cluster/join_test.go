@@ -482,21 +482,23 @@ func restart(t *testing.T, e *mcd.Endpoint) transport.MAC {
 	return mac
 }
 
+// restartOneOfTwo has two nodes meet, and closes node 1, whose address it returns.
+func restartOneOfTwo(t *testing.T, s *segment) transport.MAC {
+	t.Helper()
+	nodes := []*mcd.Endpoint{s.node(mcd.Config{Node: 0}), s.node(mcd.Config{Node: 1})}
+	for _, r := range joinAll(nodes, 2, time.Minute) {
+		if r.err != nil {
+			t.Fatal(r.err)
+		}
+	}
+	return restart(t, nodes[1])
+}
+
 // A node that is started again is answered by the complete ones.
 func TestRestartedNodeIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSegment(t, 1)
-		nodes := []*mcd.Endpoint{s.node(mcd.Config{Node: 0}), s.node(mcd.Config{Node: 1})}
-		for _, r := range joinAll(nodes, 2, time.Minute) {
-			if r.err != nil {
-				t.Fatal(r.err)
-			}
-		}
-		mac := nodes[1].MAC(0)
-		if err := nodes[1].Close(); err != nil {
-			t.Fatal(err)
-		}
-		l, err := s.f.Attach(s.switches[0], fabric.Station{MAC: mac})
+		l, err := s.f.Attach(s.switches[0], fabric.Station{MAC: restartOneOfTwo(t, s)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -515,15 +517,7 @@ func TestRestartedNodeIsAnswered(t *testing.T) {
 func TestRestartedNodeAtAnotherAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSegment(t, 1)
-		nodes := []*mcd.Endpoint{s.node(mcd.Config{Node: 0}), s.node(mcd.Config{Node: 1})}
-		for _, r := range joinAll(nodes, 2, time.Minute) {
-			if r.err != nil {
-				t.Fatal(r.err)
-			}
-		}
-		if err := nodes[1].Close(); err != nil {
-			t.Fatal(err)
-		}
+		restartOneOfTwo(t, s)
 		r := joinAll([]*mcd.Endpoint{s.node(mcd.Config{Node: 1})}, 2, time.Minute)[0]
 		if !errors.Is(r.err, cluster.ErrIncomplete) || !strings.Contains(r.err.Error(), "keeps its address") {
 			t.Errorf("node 1, anew at another address: %v", r.err)

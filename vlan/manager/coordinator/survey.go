@@ -51,7 +51,7 @@ func askAll(all []*member, act string, f func(*member) error) error {
 
 func (m *member) readTable(ctx context.Context) error {
 	if m.table, m.err = m.client.Table(ctx); m.err == nil {
-		slices.SortFunc(m.table.Routes, func(r, s api.Route) int { return r.Dst.Compare(s.Dst) })
+		slices.SortFunc(m.table.Routes, func(r, s api.Route) int { return compareDst(r, s.Dst) })
 	}
 	return m.err
 }
