@@ -309,13 +309,19 @@ func addFile(w *tar.Writer, name, path string, mode int64) error {
 }
 
 // tidy removes a folder when the agents that use it have ended: they may have to end their programs
-// first. Those that were killed say nothing, and are not waited for without a bound.
-const tidy = `n=0; for f in "$d"/agent.*; do while test -e "$f" && test $n -lt 80; do ` +
-	`sleep 0.1; n=$((n+1)); done; done; rm -rf "$d"`
+// first. One that was killed has left its file, and is not waited for. One that comes late puts its
+// file into a folder that is being removed, which needs another try.
+const tidy = `n=0; while test $n -lt 80; do n=$((n+1)); ` +
+	`for f in "$d"/agent.*; do kill -0 "${f##*.}" 2> /dev/null && { sleep 0.1; continue 2; }; done; ` +
+	`rm -rf "$d" && exit; done; exec rm -rf "$d"`
+
+// tidyTimeout is how long tidy is waited for: it takes 8 seconds and what its commands do, beside
+// the connection.
+const tidyTimeout = 8*time.Second + 2*launch.AskTimeout
 
 // tidyUp removes what was copied, as far as the hosts can be reached.
 func (r *remote) tidyUp() {
-	ctx, cancel := context.WithTimeout(context.Background(), launch.AskTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), tidyTimeout)
 	defer cancel()
 	var all sync.WaitGroup
 	for host, folder := range r.folders {
