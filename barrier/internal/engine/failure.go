@@ -92,6 +92,9 @@ func (e *Engine) Accuse(now monotime.Time, rank int, why Reason) {
 }
 
 func (e *Engine) accuseLeavers(now monotime.Time) {
+	if e.leavers == 0 {
+		return // as at nearly each report, of which there is one from each member
+	}
 	for rank := range e.peers {
 		if e.peers[rank].left && e.agree.State() == agreement.Querying && !e.agree.Has(rank) {
 			e.agree.Accuse(now, rank, Left)

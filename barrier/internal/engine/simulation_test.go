@@ -119,16 +119,11 @@ func newRun(algo string, seed uint64) *run {
 	return r
 }
 
-// newLargeRun is a cluster of n nodes, all of which go through one barrier a few times. Survivors
-// of a death ask each other: n*n frames, so that none dies where they are too many.
+// newLargeRun is a cluster of n nodes, all of which go through one barrier a few times.
 func newLargeRun(algo string, seed uint64, n int) *run {
-	const mostMortal = 256
 	r := &run{rng: rand.New(rand.NewPCG(seed, 1))}
 	r.barriers = 2 + r.rng.Uint32N(3)
 	r.choose(algo, n, seed)
-	if n > mostMortal {
-		r.crashes = 0
-	}
 	r.programs = []barrier{{0, 0}}
 	r.restarts = r.often(.5)
 	r.chooseNemesis(n)

@@ -110,8 +110,10 @@ func (s *site) deadline() (at monotime.Time, ok bool) {
 func (m *member) flush(out []Send) {
 	m.out = out
 	for i := range out {
-		to := m.others()
-		if out[i].To != schedule.All {
+		var to []int
+		if out[i].To == schedule.All {
+			to = m.others()
+		} else {
 			to = []int{m.nodes[out[i].To]}
 		}
 		m.site.post(to, out[i].NIC, out[i].Message.Append(nil))
