@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/rawlane/rawlane/bench/campaign/internal/grid"
@@ -18,15 +19,46 @@ func gridUnit(n int, atCommit uint64) *unit {
 		layer: "L6", name: fmt.Sprintf("n=%d", n), counts: "cells", namespaces: true,
 		goals: [3]uint64{atCommit, cells, cells}, pieces: [2]uint64{1, 1},
 		work: func(ctx context.Context, _ *workshop, cursor, _ uint64) (result, error) {
-			return runCell(ctx, n, cursor)
+			return runCell(ctx, fmt.Sprintf("L6 n=%d", n), &grid.Cells()[cursor%cells], n, cursor)
 		},
 	}
 }
 
-// runCell runs one cell. Its seed is its place.
-func runCell(ctx context.Context, n int, cursor uint64) (r result, err error) {
-	cells := grid.Cells()
-	cell := &cells[cursor%uint64(len(cells))]
+// deadly are the cells of which a member is gone at the end.
+var deadly = []string{"kill -9", "kill -9, loss 10 %", "SIGSTOP for good", "link down for good"}
+
+// deathsUnit is of layer L12 what virtual time does not show: how long the survivors take that are
+// processes, whose schedulers and timers are real.
+func deathsUnit() *unit {
+	const nodes = 4
+	return &unit{
+		layer: "L12", name: "processes", counts: "deaths", namespaces: true,
+		goals: [3]uint64{0, 12, 100}, pieces: [2]uint64{1, 1}, check: noticedInTime,
+		work: func(ctx context.Context, _ *workshop, cursor, _ uint64) (result, error) {
+			cells := grid.Cells()
+			k := slices.IndexFunc(cells, func(c grid.Cell) bool { return c.Name == deadly[cursor%uint64(len(deadly))] })
+			r, err := runCell(ctx, "L12 processes", &cells[k], nodes, cursor)
+			if err == nil {
+				r.figures["deaths"] = 1
+			}
+			return r, err
+		},
+	}
+}
+
+// noticedInTime judges it: 99 of 100 survivors notice a death within two peer timeouts.
+func noticedInTime(figures map[string]uint64, _ profile) error {
+	all, soon := figures["deaths noticed"], figures[noticedSoon]
+	if all == 0 || (all-soon)*100 > all {
+		return fmt.Errorf("%d of %d deaths noticed within 2 timeouts (want 99 of 100)", soon, all)
+	}
+	return nil
+}
+
+const noticedSoon = "deaths noticed within 2 timeouts"
+
+// runCell runs one cell of a unit. Its seed is its place there.
+func runCell(ctx context.Context, unit string, cell *grid.Cell, n int, cursor uint64) (r result, err error) {
 	dir, err := os.MkdirTemp("", "campaign-grid")
 	if err != nil {
 		return r, fmt.Errorf("make a folder for histories: %w", err)
@@ -40,13 +72,15 @@ func runCell(ctx context.Context, n int, cursor uint64) (r result, err error) {
 		r.figures["deaths noticed"]++
 		name := "deaths noticed after ms, max"
 		r.figures[name] = max(r.figures[name], uint64(took.Milliseconds()))
+		if took <= 2*cell.PeerTimeout {
+			r.figures[noticedSoon]++
+		}
 	}
 	if len(o.Wrong) == 0 {
 		return r, os.RemoveAll(dir)
 	}
 	r.violation = &violation{
-		Repeat: fmt.Sprintf("go run ./bench/campaign --release --layer %q --only %d --state again.json",
-			fmt.Sprintf("L6 n=%d", n), cursor),
+		Repeat: fmt.Sprintf("go run ./bench/campaign --release --layer %q --only %d --state again.json", unit, cursor),
 		Output: fmt.Sprintf("cell %d, %q, %d nodes; histories in %s:\n%s", cursor, cell.Name, n, dir,
 			strings.Join(o.Wrong[:min(len(o.Wrong), 20)], "\n")),
 	}

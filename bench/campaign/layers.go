@@ -42,6 +42,7 @@ func layers(root string) ([]*unit, error) {
 			goals: [3]uint64{0, uint64(len(checks)), uint64(len(checks))}, pieces: [2]uint64{1, 1}, work: workChecks,
 		},
 		soakUnits()[0], soakUnits()[1], gridUnit(2, 0), gridUnit(7, 2), gridUnit(13, 0), gridUnit(31, 0),
+		deathsUnit(),
 	}...)
 	for _, t := range targets {
 		all = append(all, t.unit())
