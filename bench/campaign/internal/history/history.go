@@ -87,7 +87,7 @@ type barrier struct {
 }
 
 // barriers checks B1: the last to enter enters before the first leaves. Members of group 0 are all
-// nodes, those of a later group all that are not dead.
+// nodes, those of a later group all that are not dead: one that was cut off has others, of its own.
 func (c *checker) barriers(all []Event) {
 	entered, left := map[barrier]map[int]int64{}, map[barrier]map[int]int64{}
 	note := func(at map[barrier]map[int]int64, e *Event) {
@@ -105,7 +105,9 @@ func (c *checker) barriers(all []Event) {
 		case Enter:
 			note(entered, e)
 		case Leave:
-			note(left, e)
+			if e.Group == 0 || c.lives(e.Node) {
+				note(left, e)
+			}
 		}
 	}
 	for b, exits := range left {

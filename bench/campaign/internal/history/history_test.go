@@ -30,6 +30,13 @@ func TestCheck_Good(t *testing.T) {
 	if wrong := Check(died, Expect{Nodes: 2, Dead: []int{1}}); len(wrong) > 0 {
 		t.Errorf("%q", wrong)
 	}
+	// One that is cut off has the others for dead, and goes on alone, before them.
+	cut := append(died,
+		Event{Node: 1, At: 20, Kind: Enter, Group: 1, Generation: 1}, Event{Node: 1, At: 21, Kind: Leave, Group: 1, Generation: 1},
+		Event{Node: 0, At: 30, Kind: Enter, Group: 1, Generation: 1}, Event{Node: 0, At: 31, Kind: Leave, Group: 1, Generation: 1})
+	if wrong := Check(cut, Expect{Nodes: 2, Dead: []int{1}}); len(wrong) > 0 {
+		t.Errorf("%q", wrong)
+	}
 }
 
 // Each anomaly is found: the checker can fail.
