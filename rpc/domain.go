@@ -135,7 +135,8 @@ func (d *Domain) Counters() Counters {
 }
 
 // sweep looks at the nodes, from time to time. The probing of those with which there are no calls
-// ends: so the domain below is not told of each call. Those that refuse calls are found.
+// ends: so the domain below is not told of each call. Of the others, those that the table did not
+// have when they were called first are probed from now on, and those that refuse calls are found.
 func (d *Domain) sweep() {
 	tick := time.Tick(d.cfg.PeerTimeout)
 	for {
@@ -160,6 +161,7 @@ func (d *Domain) sweep() {
 			d.unexpect(p)
 		}
 		for _, p := range busy {
+			d.expect(p)
 			d.checkTaken(p)
 		}
 	}
