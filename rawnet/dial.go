@@ -124,11 +124,14 @@ func (n *Net) tryDial(ctx context.Context, addr Addr) (*Conn, error) {
 		if errors.Is(err, memfifo.ErrPeerDown) {
 			err = downError(err)
 		}
-	} else if err = c.awaitAnswerBriefly(ctx); err == nil {
-		connected = true
-		return c, nil
+		return nil, endOf(err)
 	}
-	return nil, endOf(err)
+	n.known(c.peer)
+	if err = c.awaitAnswerBriefly(ctx); err != nil {
+		return nil, endOf(err)
+	}
+	connected = true
+	return c, nil
 }
 
 // isOpening reports whether the stream waits for its answer: it may have ended with the node's

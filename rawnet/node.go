@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/rawlane/rawlane/internal/activemsg"
+	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/rawnet/internal/mux"
 )
@@ -14,6 +15,7 @@ type node struct {
 	controlled     bool // a goroutine sends control records, one at a time so that they keep their order
 	needsFlush     bool // it was down: pushes to it fail until a Flush
 	settling       bool // a goroutine is in settle
+	unknown        bool // the table did not have it when it was to be probed: it is not
 }
 
 // Control records go at once, wherever they come to be owed: in the goroutine that polls, or in
@@ -191,15 +193,27 @@ func (n *Net) settle(p *node) {
 		p.Expected = !p.Expected
 		expect := p.Expected
 		n.mu.Unlock()
+		var err error
 		if expect {
-			_ = n.layer.Handler.Expect(p.ID) // a push to a node that is not known says so
+			err = n.layer.Handler.Expect(p.ID)
 		} else {
 			n.layer.Handler.Unexpect(p.ID)
 		}
 		n.mu.Lock()
-		p.settling = false
+		p.settling, p.unknown = false, errors.Is(err, mcd.ErrUnknownNode)
 		if p.Expected != expect { // it was down meanwhile, before or after: once more
 			p.Expected = n.mux.Streams(uint16(p.ID)) == 0
 		}
+	}
+}
+
+// known notes that a push to a node has found it in the table: if it was not there when it was to
+// be probed, it has joined, and is probed now.
+func (n *Net) known(p *node) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if p.unknown {
+		p.unknown, p.Expected = false, false
+		n.settle(p)
 	}
 }
