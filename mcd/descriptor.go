@@ -63,11 +63,12 @@ type RecvDesc struct {
 	node       list.Node[RecvDesc] // among the port's posted ones; guarded by port.mu
 }
 
-// Done reports whether a message arrived, or the port was closed.
+// Done reports whether a message arrived, the port was closed, or Cancel has taken the descriptor
+// back.
 func (d *RecvDesc) Done() bool { return d.completion.Done() }
 
-// Err returns nil, ErrClosed, or a *ShortBufferError if the message did not fit. Call it once Done
-// is true.
+// Err returns nil, ErrClosed, context.Canceled, or a *ShortBufferError if the message did not fit.
+// Call it once Done is true.
 func (d *RecvDesc) Err() error { return d.completion.Err() }
 
 // Wait blocks until the descriptor is done and returns Err. If ctx ends first, the descriptor stays
@@ -80,9 +81,16 @@ func (d *RecvDesc) Wait(ctx context.Context) error {
 	return d.port.e.Await(ctx, &d.completion)
 }
 
-// Cancel takes a posted descriptor back. It returns false if the descriptor is not posted (any
-// more).
-func (d *RecvDesc) Cancel() bool { return d.port != nil && d.port.take(d) }
+// Cancel takes a posted descriptor back: it is done, with context.Canceled. It returns false if the
+// descriptor is not posted (any more).
+func (d *RecvDesc) Cancel() bool {
+	if d.port == nil || !d.port.take(d) {
+		return false
+	}
+	d.N = 0
+	d.completion.Complete(context.Canceled)
+	return true
+}
 
 // fill copies a message into the descriptor's buffer and returns the error to complete it with.
 func (d *RecvDesc) fill(m *Message) error {

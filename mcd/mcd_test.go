@@ -165,8 +165,8 @@ func TestPostedBuffersAreFilledInOrder(t *testing.T) {
 			t.Errorf("descriptor %d: %q, %v, want %q", i, ds[i].Buf[:ds[i].N], err, want)
 		}
 	}
-	if ds[1].Done() {
-		t.Error("the cancelled descriptor is done")
+	if err := ds[1].Err(); !ds[1].Done() || !errors.Is(err, context.Canceled) || ds[1].N != 0 {
+		t.Errorf("the cancelled descriptor: done %v, %d bytes, %v", ds[1].Done(), ds[1].N, err)
 	}
 }
 

@@ -9,7 +9,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -265,6 +267,41 @@ func TestWait_OfWhatWasNeverPosted(t *testing.T) {
 	if err := new(RecvDesc).Wait(t.Context()); err != nil {
 		t.Errorf("receive descriptor: %v", err)
 	}
+}
+
+// A receive descriptor that Cancel has taken back ends who waits for it, and holds nobody up later;
+// nor is a message taken for its own.
+func TestWait_OfWhatWasCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, p, _, others := openScripts(t, 1)
+		defer e.Close()
+		d := &RecvDesc{Buf: make([]byte, 10), N: 7}
+		if err := p.PostRecv(d); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		waited := make(chan error, 1)
+		go func() { waited <- d.Wait(ctx) }()
+		synctest.Wait()
+		if !d.Cancel() || d.Cancel() {
+			t.Error("Cancel should take the descriptor back once")
+		}
+		for call, err := range map[string]error{"a Wait before": <-waited, "a Wait behind": d.Wait(ctx), "Err": d.Err()} {
+			if !errors.Is(err, context.Canceled) || !d.Done() || d.N != 0 {
+				t.Errorf("%s: %v, done %v, %d bytes", call, err, d.Done(), d.N)
+			}
+		}
+		sendRaw(t, others[0], e.MAC(0), &wire.Header{Kind: wire.Unicast, From: 1, DstPort: 1}, []byte("hello"))
+		if err := p.PostRecv(d); err != nil {
+			t.Fatal(err)
+		}
+		for e.Progress(); !d.Done(); e.Progress() {
+		}
+		if err := d.Wait(ctx); err != nil || string(d.Buf[:d.N]) != "hello" {
+			t.Errorf("posted again: %q, %v", d.Buf[:d.N], err)
+		}
+	})
 }
 
 // A descriptor that PostSend has not posted, as another one cannot be sent, is not waited for.
