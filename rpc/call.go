@@ -85,11 +85,18 @@ func (d *Domain) call(ctx context.Context, to mcd.NodeID, service string, req, r
 		d.expect(c.node)
 	}
 	c.buf = wire.AppendRequest(c.buf[:0], c.number, service, timeLeft(ctx), req)
+	returned := false
+	defer func() {
+		if !returned { // what is handled in a wait has panicked, or ended the goroutine
+			d.abandon(c)
+		}
+	}()
 	err := c.node.To.PushReconnect(ctx, c.buf, c.waits)
 	sent := err == nil
 	if sent {
 		err = d.layer.Handler.Await(ctx, &c.completion)
 	}
+	returned = true
 	resp, withdrawn := d.finished(c)
 	switch {
 	case !withdrawn:
@@ -102,6 +109,14 @@ func (d *Domain) call(ctx context.Context, to mcd.NodeID, service string, req, r
 		err = callError(to, service, err)
 	}
 	return resp, err
+}
+
+// abandon gives up a call whose caller waits no more, and has its memory again. It may have been
+// sent.
+func (d *Domain) abandon(c *call) {
+	if _, withdrawn := d.finished(c); withdrawn {
+		d.cancelCall(c)
+	}
 }
 
 // timeLeft returns the time until a context's deadline; 0 is none.
