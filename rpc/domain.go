@@ -195,7 +195,7 @@ func (d *Domain) unexpect(p *node) {
 	again := p.Expected
 	d.mu.Unlock()
 	if again {
-		_ = d.layer.Handler.Expect(p.ID) // the node is known, as it was called
+		d.expect(p)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,30 +61,42 @@ func TestUnexpect_CalledMeanwhile(t *testing.T) {
 	})
 }
 
-// A node that is found down while a call has it probed is not probed for ever.
-func TestExpect_DownMeanwhile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
-		var nodes []*Domain
-		for _, ep := range eps {
-			d, err := Open(ep, Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = d.Close() })
-			nodes = append(nodes, d)
-		}
-		d := nodes[0]
-		held, release := make(chan bool), make(chan bool)
-		_, err := d.layer.Domain.Handle(2, memfifo.HandlerConfig{Public: true, Record: func(memfifo.Sender, []byte) {
-			held <- true
-			<-release
-		}})
+// openTwo opens two nodes, and returns the first one's domain and what counts its messages.
+func openTwo(t *testing.T) (d *Domain, sent func() uint64) {
+	t.Helper()
+	eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+	for _, ep := range slices.Backward(eps) {
+		opened, err := Open(ep, Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		go func() { _ = d.layer.Domain.Remote(memfifo.PublicKey(0, 2)).Push(t.Context(), nil) }()
-		<-held // the domain's lock
+		t.Cleanup(func() { _ = opened.Close() })
+		d = opened
+	}
+	return d, func() uint64 { return eps[0].Counters().TxMessages }
+}
+
+// holdDomain holds the lock of the domain below until release.
+func holdDomain(t *testing.T, d *Domain) (release func()) {
+	t.Helper()
+	held, end := make(chan bool), make(chan bool)
+	h, err := d.layer.Domain.Handle(2, memfifo.HandlerConfig{Public: true, Record: func(memfifo.Sender, []byte) {
+		held <- true
+		<-end
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = d.layer.Domain.Remote(h.Key()).Push(t.Context(), nil) }()
+	<-held
+	return func() { close(end) }
+}
+
+// A node that is found down while a call has it probed is not probed for ever.
+func TestExpect_DownMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, sent := openTwo(t)
+		release := holdDomain(t, d)
 		called := make(chan error)
 		go func() { _, err := d.Call(t.Context(), 1, "x", nil); called <- err }()
 		for begun := false; !begun; runtime.Gosched() {
@@ -92,14 +105,47 @@ func TestExpect_DownMeanwhile(t *testing.T) {
 			d.mu.Unlock()
 		}
 		d.down(&memfifo.PeerDownError{Node: 1, Reason: memfifo.Restarted})
-		release <- true
+		release()
 		if err := <-called; !errors.Is(err, memfifo.ErrPeerDown) {
 			t.Errorf("%v", err)
 		}
 		time.Sleep(3 * memfifo.DefaultPeerTimeout)
-		before := eps[0].Counters().TxMessages
+		before := sent()
 		time.Sleep(time.Minute)
-		if n := eps[0].Counters().TxMessages - before; n > 0 {
+		if n := sent() - before; n > 0 {
+			t.Errorf("%d frames in a minute without calls", n)
+		}
+	})
+}
+
+// A node that is called while the sweep ends its probing, and found down before it is probed again,
+// is not probed for ever.
+func TestUnexpect_CalledAndDownMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, sent := openTwo(t)
+		if _, err := d.Call(t.Context(), 1, "x", nil); !errors.Is(err, ErrNoService) {
+			t.Fatal(err)
+		}
+		d.mu.Lock()
+		p := d.layer.Node(1)
+		p.Expected = true // called again
+		done := make(chan bool)
+		go func() { d.unexpect(p); close(done) }()
+		for range 10_000 { // until it has ended the probing, and waits for d.mu
+			runtime.Gosched()
+		}
+		release := holdDomain(t, d)
+		d.mu.Unlock()
+		for range 10_000 { // until it has seen the call, and waits for the domain's lock
+			runtime.Gosched()
+		}
+		d.down(&memfifo.PeerDownError{Node: 1, Reason: memfifo.Restarted})
+		release()
+		<-done
+		time.Sleep(3 * memfifo.DefaultPeerTimeout)
+		before := sent()
+		time.Sleep(time.Minute)
+		if n := sent() - before; n > 0 {
 			t.Errorf("%d frames in a minute without calls", n)
 		}
 	})
