@@ -137,7 +137,13 @@ func (d *Domain) Counters() Counters {
 // sweep looks at the nodes, from time to time. The probing of those with which there are no calls
 // ends: so the domain below is not told of each call. Of the others, those that the table did not
 // have when they were called first are probed from now on, and those that refuse calls are found.
+// If another port's function, which may run in a wait, ends the goroutine, another one goes on.
 func (d *Domain) sweep() {
+	defer func() {
+		if !d.isClosed() {
+			d.running.Go(d.sweep) // until Close, as this one
+		}
+	}()
 	tick := time.Tick(d.cfg.PeerTimeout)
 	for {
 		select {

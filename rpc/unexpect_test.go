@@ -61,7 +61,8 @@ func TestUnexpect_CalledMeanwhile(t *testing.T) {
 	})
 }
 
-// openTwo opens two nodes, and returns the first one's domain and what counts its messages.
+// openTwo opens two nodes, and returns the first one's domain and what counts its messages. Both
+// serve "wait", which takes as long as its caller waits.
 func openTwo(t *testing.T) (d *Domain, sent func() uint64) {
 	t.Helper()
 	eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
@@ -71,6 +72,10 @@ func openTwo(t *testing.T) (d *Domain, sent func() uint64) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = opened.Close() })
+		wait := func(ctx context.Context, _ mcd.NodeID, _, _ []byte) ([]byte, error) { <-ctx.Done(); return nil, nil }
+		if _, err := opened.Serve("wait", ServerConfig{Handler: wait}); err != nil {
+			t.Fatal(err)
+		}
 		d = opened
 	}
 	return d, func() uint64 { return eps[0].Counters().TxMessages }
