@@ -126,7 +126,10 @@ func (n *Net) tryDial(ctx context.Context, addr Addr) (*Conn, error) {
 		}
 		return nil, endOf(err)
 	}
-	n.known(c.peer)
+	n.mu.Lock()
+	c.peer.known()
+	n.settle(c.peer)
+	n.mu.Unlock()
 	if err = c.awaitAnswerBriefly(ctx); err != nil {
 		return nil, endOf(err)
 	}

@@ -25,6 +25,7 @@ type node struct {
 // answer sends what is owed to the sender of a record, and settles. The caller holds mu.
 func (n *Net) answer(to memfifo.Sender) {
 	p := n.layer.Node(to.Node())
+	p.known()
 	if p.controlled {
 		return
 	}
@@ -207,13 +208,10 @@ func (n *Net) settle(p *node) {
 	}
 }
 
-// known notes that a push to a node has found it in the table: if it was not there when it was to
-// be probed, it has joined, and is probed now.
-func (n *Net) known(p *node) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+// known notes that the table has a node: if it did not when the node was to be probed, that has
+// joined, and is to be probed yet. The caller holds Net.mu.
+func (p *node) known() {
 	if p.unknown {
 		p.unknown, p.Expected = false, false
-		n.settle(p)
 	}
 }
