@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/mcd"
 )
 
 // Notify says when the owner of a window is notified of a parcel.
@@ -29,7 +31,8 @@ type Parcel struct {
 	Data   []byte
 	Notify Notify
 
-	wr workRequest
+	posted atomic.Bool // once, or more often
+	wr     workRequest
 }
 
 // ErrPosted: the parcel is posted already.
@@ -105,24 +108,26 @@ func (q *Parcel) begin() {
 	q.wr.restart()
 	q.wr.expectLocal()
 	q.wr.expectRemote()
+	q.posted.Store(true) // last: who waits has something to wait for
 }
 
 // Done reports whether the parcel's data may be changed (local completion).
 func (q *Parcel) Done() bool { return q.wr.local.Done() }
 
-// Wait returns when Done, or what has become of the parcel. One goroutine may wait.
-func (q *Parcel) Wait(ctx context.Context) error {
-	if q.To == nil {
-		return errNoRemote
-	}
-	return q.To.d.await(ctx, &q.wr.local)
-}
+// Wait returns when Done, or what has become of the parcel. One goroutine may wait. For a parcel
+// that was never posted there is nothing to wait for: Wait returns nil.
+func (q *Parcel) Wait(ctx context.Context) error { return q.await(ctx, &q.wr.local) }
 
 // WaitRemote returns when the parcel's data is in place, or was refused, which Flush tells (remote
-// completion). One goroutine may wait.
-func (q *Parcel) WaitRemote(ctx context.Context) error {
-	if q.To == nil {
+// completion). One goroutine may wait. For one that was never posted it returns nil.
+func (q *Parcel) WaitRemote(ctx context.Context) error { return q.await(ctx, &q.wr.remote) }
+
+func (q *Parcel) await(ctx context.Context, c *mcd.Completion) error {
+	switch {
+	case q.To == nil:
 		return errNoRemote
+	case !q.posted.Load():
+		return nil
 	}
-	return q.To.d.await(ctx, &q.wr.remote)
+	return q.To.d.await(ctx, c)
 }

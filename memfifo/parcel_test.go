@@ -28,6 +28,22 @@ func TestPost_ThoseBeforeAnErrorAreSent(t *testing.T) {
 	})
 }
 
+// A parcel that was never posted, as one before it cannot be for instance, holds nobody up.
+func TestParcel_WaitOfWhatWasNeverPosted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, ctx, _, r := twoNodes(t, fault.Config{}, 0, 64)
+		bad, behind := &memfifo.Parcel{To: r, Off: -1}, &memfifo.Parcel{To: r}
+		if err := c.domains[0].Post(bad, behind); err == nil {
+			t.Error("an offset below 0 was posted")
+		}
+		for name, q := range map[string]*memfifo.Parcel{"refused": bad, "behind it": behind, "new": {To: r}} {
+			if err := errors.Join(q.Wait(ctx), q.WaitRemote(ctx)); err != nil || q.Done() {
+				t.Errorf("%s: %v, done %v", name, err, q.Done())
+			}
+		}
+	})
+}
+
 func TestPost_ToThisNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
