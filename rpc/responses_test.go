@@ -145,3 +145,30 @@ func TestResponses_AfterTheCallerWasDown(t *testing.T) {
 		}
 	})
 }
+
+// Responses of handlers that take no place, and refusals, wait for none: where all places are taken,
+// calls of this node itself and long responses of inline handlers go at once.
+func TestResponses_NeedNoPlace(t *testing.T) {
+	bubble(t, 2, fault.Config{}, rpc.Config{Concurrency: 1}, func(t *testing.T, c *cluster) {
+		inline := func(_ context.Context, _ mcd.NodeID, _, resp []byte) ([]byte, error) {
+			return append(resp, make([]byte, 100_000)...), nil
+		}
+		_, err := c.nodes[1].Serve("inline", rpc.ServerConfig{Inline: true, Handler: inline})
+		must(t, err)
+		release := make(chan bool)
+		c.serve(t, 1, "hold", func(context.Context, mcd.NodeID, []byte, []byte) ([]byte, error) { <-release; return nil, nil })
+		held := make(chan error)
+		go func() { _, err := c.nodes[0].Call(t.Context(), 1, "hold", nil); held <- err }()
+		synctest.Wait()
+		for from, d := range c.nodes {
+			if resp, err := d.Call(limit(t), 1, "inline", nil); len(resp) != 100_000 || err != nil {
+				t.Errorf("node %d: inline: %d bytes, %v", from, len(resp), err)
+			}
+			if _, err := d.Call(limit(t), 1, "nobody's", nil); !errors.Is(err, rpc.ErrNoService) {
+				t.Errorf("node %d: a service that nobody serves: %v", from, err)
+			}
+		}
+		close(release)
+		must(t, <-held)
+	})
+}

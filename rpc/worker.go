@@ -162,7 +162,8 @@ func (d *Domain) serveLater(s *Server, from memfifo.Sender, r *wire.Record) {
 	d.submit(j)
 }
 
-// submit hands a job to a worker. The caller holds mu.
+// submit hands a job to a worker. Responses wait for no place, which handlers may have for long: a
+// worker that is one too many ends behind them. The caller holds mu.
 func (d *Domain) submit(j *job) {
 	if n := len(d.jobs.idle); n > 0 {
 		w := d.jobs.idle[n-1]
@@ -171,7 +172,7 @@ func (d *Domain) submit(j *job) {
 		w.completion.Complete(nil)
 		return
 	}
-	if d.jobs.workers < d.cfg.Concurrency && !d.closed {
+	if (j.server == nil || d.jobs.workers < d.cfg.Concurrency) && !d.closed {
 		d.startWorker(j)
 		return
 	}
@@ -215,7 +216,7 @@ func (d *Domain) work(w *worker) {
 	for {
 		if j = d.nextJob(w); j != nil {
 			d.run(j)
-			if d.jobs.workers > d.cfg.Concurrency { // another one has come in its place
+			if d.jobs.workers > d.cfg.Concurrency { // another one is there in its place
 				j = nil
 				return
 			}
