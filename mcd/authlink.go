@@ -172,8 +172,8 @@ func (l *authLink) receiveContact(f *transport.Frame, slot int) {
 	}
 	l.transmit(now, f)
 	released := l.verifier.Released()
-	if l.roamer != nil && len(released) > 0 {
-		l.roamer.Authentic(f) // their sender has answered: it is there
+	if l.roamer != nil && l.frame.Proves {
+		l.roamer.Authentic(f) // it has answered just now: no recorded frame does that
 	}
 	for i := range released {
 		l.deliver(&released[i], slot)

@@ -2,6 +2,7 @@ package mcd_test
 
 import (
 	"errors"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -88,4 +89,30 @@ func TestOpen_PublicLinkNeedsKeys(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// A node that only receives is where its answer to a challenge came from, whatever its station was
+// said to be: it sends nothing else that could tell.
+func TestRoaming_OfOneThatOnlyReceives(t *testing.T) {
+	keys := ring(1, false)
+	elsewhere, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer elsewhere.Close()
+	a, la := overUDP(t, 0, keys, nil)
+	mac := transport.MAC{2, 0, 0, 0, 0, 1}
+	if err := la.AddStation(udp.Station{Addr: elsewhere.LocalAddr().String(), MAC: mac}); err != nil {
+		t.Fatal(err)
+	}
+	b, _ := overUDP(t, 1, keys, la)
+	from, to := port(t, a, 1), port(t, b, 1)
+	for until := time.Now().Add(10 * time.Second); a.Counters().RxContacts < 2; { // a challenge, and an answer
+		if time.Now().After(until) {
+			t.Fatalf("the nodes do not meet: %+v", a.Counters())
+		}
+		time.Sleep(time.Millisecond)
+	}
+	send(t, from, to.Addr(), []byte("to you alone"))
+	recv(t, to, "to you alone")
 }

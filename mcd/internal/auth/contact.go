@@ -190,11 +190,19 @@ func (v *Verifier) response(now monotime.Time, f *Frame, w *wire.Auth, body *wir
 	if rtt > preciseRTT && now.Sub(a.born) < impreciseAfter && v.mayRefuse(w.Incarnation, body.Floor) {
 		return v.challenge(now, f.Src, f.Sent, true, out) // to hear a floor that is less too high
 	}
+	before := v.isFresh(w.Incarnation)
 	out = v.prove(now, w.Incarnation, f.Src, body.Floor, out)
+	f.Proves = !before && v.isFresh(w.Incarnation)
 	if a := v.asks[f.Src]; a != nil && !v.awaits(f.Src) {
 		a.repeats = false
 	}
 	return out
+}
+
+// isFresh reports whether an incarnation is known to be alive.
+func (v *Verifier) isFresh(incarnation uint64) bool {
+	s := v.senders[incarnation]
+	return s != nil && s.state == fresh
 }
 
 // mayRefuse reports whether a floor would keep something from being delivered.

@@ -66,6 +66,7 @@ type Frame struct {
 	Received transport.OptionalTag // and as it arrived
 	Bytes    []byte                // header and payload, without padding
 	Payload  []byte                // of an accepted frame, decrypted
+	Proves   bool                  // of a contact frame: its sender was not known to be alive before it
 	counter  uint64                // of a held frame
 }
 
