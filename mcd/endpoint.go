@@ -90,7 +90,14 @@ func (c *Config) setDefaults(links []transport.Link) {
 	}
 }
 
-func (c *Config) validate(links []transport.Link, headerLen int) error {
+// The smallest MTUs of a link: by the one a message of a byte goes, by the other also the frames by
+// which nodes with keys get to know each other.
+const (
+	minMTU     = HeaderLen + 1
+	minAuthMTU = AuthHeaderLen + wire.ContactLen
+)
+
+func (c *Config) validate(links []transport.Link, least int) error {
 	if len(links) == 0 {
 		return errors.New("no links (want at least one)")
 	}
@@ -98,9 +105,9 @@ func (c *Config) validate(links []transport.Link, headerLen int) error {
 		return fmt.Errorf("Config.Node %d: out of range (0 to %d)", c.Node, MaxNodeID)
 	}
 	for _, l := range links {
-		if l.MTU() <= headerLen {
-			return fmt.Errorf("link %s: MTU %d leaves no room for a message (want more than %d)",
-				transport.Name(l), l.MTU(), headerLen)
+		if l.MTU() < least {
+			return fmt.Errorf("link %s: MTU %d leaves no room for a message (want %d at least, with keys %d)",
+				transport.Name(l), l.MTU(), minMTU, minAuthMTU)
 		}
 		if t, one := receivedType(l); one && t != c.EtherType {
 			return fmt.Errorf("link %s: opened for EtherType %v, where Config.EtherType is %v: nothing would arrive "+
@@ -192,14 +199,14 @@ func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open endpoint: %w", err)
 	}
-	headerLen := HeaderLen
+	headerLen, least := HeaderLen, minMTU
 	if ring != nil {
-		headerLen = AuthHeaderLen
+		headerLen, least = AuthHeaderLen, minAuthMTU
 	}
 	if len(links) > 0 {
 		cfg.setDefaults(links)
 	}
-	err = cfg.validate(links, headerLen)
+	err = cfg.validate(links, least)
 	if err == nil && ring == nil {
 		err = refusePublic(links)
 	}

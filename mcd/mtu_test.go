@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fabric"
 )
 
 // narrow is a link of a small MTU.
@@ -35,6 +37,29 @@ func TestOpen_SmallestMTU(t *testing.T) {
 	}
 	if err := e.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// With keys it has to have room for the frames by which nodes get to know each other, too: without
+// them no message would ever be believed.
+func TestOpen_SmallestMTUWithKeys(t *testing.T) {
+	const least = 112
+	cfg := func(mtu int) mcdtest.Config {
+		return mcdtest.Config{Fabric: fabric.Config{MTU: mtu}, Endpoint: mcd.Config{Keys: ring(1, true)}}
+	}
+	_, closeAll, err := mcdtest.Start(1, cfg(least-1))
+	if err == nil {
+		t.Errorf("MTU %d was taken", least-1)
+		_ = closeAll()
+	} else if !strings.Contains(err.Error(), "with keys 112") {
+		t.Error(err)
+	}
+	es := mcdtest.Open(t, 2, cfg(least))
+	to := port(t, es[1], 1)
+	send(t, port(t, es[0], 1), to.Addr(), make([]byte, es[0].MaxPayload()))
+	buf := make([]byte, least)
+	if n, _, err := to.Recv(limit(t), buf); n != least-mcd.AuthHeaderLen || err != nil {
+		t.Error(n, err)
 	}
 }
 
