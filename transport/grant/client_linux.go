@@ -170,9 +170,9 @@ func (s *session) converse(r *protocol.Request) (*protocol.Reply, []int, error) 
 	// A service that refuses the connection replies, and hangs up without having read the request:
 	// then the first read tells that, and the second one the reply.
 	b, oob := make([]byte, protocol.MaxMessage), make([]byte, unix.CmsgSpace(4*maxDescriptors))
-	n, oobn, _, _, err := s.conn.ReadMsgUnix(b, oob)
+	n, oobn, flags, _, err := s.conn.ReadMsgUnix(b, oob)
 	if errors.Is(err, unix.ECONNRESET) {
-		n, oobn, _, _, err = s.conn.ReadMsgUnix(b, oob)
+		n, oobn, flags, _, err = s.conn.ReadMsgUnix(b, oob)
 	}
 	fds, bad := descriptors(oob[:oobn]) // a packet without bytes reads like the end, and may bring some
 	if err != nil {
@@ -182,11 +182,18 @@ func (s *session) converse(r *protocol.Request) (*protocol.Reply, []int, error) 
 		return nil, fds, bad
 	}
 	reply, err := protocol.ParseReply(b[:n])
-	if err == nil && reply.Error != nil {
+	switch {
+	case err != nil:
+	case reply.Error != nil:
 		err = refused(reply.Error)
+	case flags&unix.MSG_CTRUNC != 0:
+		err = errDescriptorsLost
 	}
 	return reply, fds, err
 }
+
+// errDescriptorsLost: the service has granted what was asked for, and not all of it arrived.
+var errDescriptorsLost = errors.New("descriptors were lost: this process has as many as it may (raise ulimit -n)")
 
 // maxDescriptors is how many a reply may bring.
 const maxDescriptors = 2 + 2*protocol.MaxQueues
@@ -260,11 +267,14 @@ func (s *session) lockPort(cluster uint32, port uint8) (io.Closer, error) {
 		Cluster: &cluster, Port: port,
 	}
 	fds, err := s.ask(&l.request)
+	l.fds = fds
+	if errors.Is(err, errDescriptorsLost) { // without the port's name others may have it, too
+		return nil, errors.Join(err, l.Close())
+	}
 	if err != nil {
 		closeAll(fds)
 		return nil, err
 	}
-	l.fds = fds
 	return l, nil
 }
 
@@ -284,8 +294,9 @@ func (s *session) ask(r *protocol.Request) (fds []int, err error) {
 	return fds, err
 }
 
-// askOnce is exchange; a connection that has failed it closes, and dials anew at the next call. The
-// caller holds mu.
+// askOnce is exchange; a connection that has failed it closes, and dials anew at the next call. One
+// whose reply is known is well: with it the link's ring and other ports would go. The caller holds
+// mu.
 func (s *session) askOnce(ctx context.Context, r *protocol.Request) ([]int, error) {
 	if s.conn == nil {
 		if err := s.dial(ctx); err != nil {
@@ -293,7 +304,7 @@ func (s *session) askOnce(ctx context.Context, r *protocol.Request) ([]int, erro
 		}
 	}
 	reply, fds, err := s.exchange(ctx, r)
-	if err != nil && (reply == nil || reply.Error == nil) {
+	if err != nil && (reply == nil || reply.Error == nil) && !errors.Is(err, errDescriptorsLost) {
 		closeAll(fds)
 		_ = s.conn.Close() // a reply that comes late must not be taken for the next one
 		s.conn, fds = nil, nil
