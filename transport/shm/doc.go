@@ -70,9 +70,9 @@ type Config struct {
 	// two. 0 means as much as is needed for the MTU: more than thirty of the longest frames.
 	RingBytes int
 	// Dir is the folder in which the links of a user meet; links with different ones do not. ""
-	// means $RAWLANE_SHM_DIR, or rawlane in $XDG_RUNTIME_DIR if that is a folder, or else
-	// rawlane-UID in the folder for temporary files. It is made if it is not there; it has to be
-	// the user's own, with mode 0700.
+	// means $RAWLANE_SHM_DIR, or rawlane in $XDG_RUNTIME_DIR if that is a folder of the user's, or
+	// else rawlane-UID in the folder for temporary files. It is made if it is not there; it has to
+	// be the user's own, with mode 0700.
 	Dir string
 }
 

@@ -50,8 +50,9 @@ func userDir(dir string) string {
 	if dir = os.Getenv(dirVariable); dir != "" {
 		return dir
 	}
-	dir = os.Getenv("XDG_RUNTIME_DIR") // of a login, which a launcher may pass on to other machines
-	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+	// Of a login, which a launcher may pass on to other machines, and su to other users.
+	dir = os.Getenv("XDG_RUNTIME_DIR")
+	if info, err := os.Stat(dir); err == nil && info.IsDir() && isOwn(info) {
 		return filepath.Join(dir, "rawlane")
 	}
 	return filepath.Join(os.TempDir(), fmt.Sprintf("rawlane-%d", os.Geteuid()))
@@ -115,12 +116,17 @@ func checkFolder(path string) error {
 	if err != nil {
 		return err
 	}
-	s, ok := info.Sys().(*syscall.Stat_t)
-	if !info.IsDir() || !ok || int(s.Uid) != os.Geteuid() || info.Mode().Perm()&0o077 != 0 {
+	if !info.IsDir() || !isOwn(info) || info.Mode().Perm()&0o077 != 0 {
 		return fmt.Errorf("%s: is not a folder of this user alone, with mode 0700 "+
 			"(set Config.Dir, or $%s, to another one)", path, dirVariable)
 	}
 	return nil
+}
+
+// isOwn reports whether something belongs to this user.
+func isOwn(info fs.FileInfo) bool {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(s.Uid) == os.Geteuid()
 }
 
 // tryLock takes the lock if it is free, and the folder is not removed meanwhile; else unlock is

@@ -112,6 +112,25 @@ func TestOpen_WhereLinksMeet(t *testing.T) {
 	}
 }
 
+// The folder of another user's login, which su passes on, is left alone: what root makes there would
+// keep that user's own links out until the login ends.
+func TestOpen_InAnothersLogin(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make another user's folder")
+	}
+	theirs, own := t.TempDir(), shm.Folder(t)
+	if err := os.Chown(theirs, 12345, 12345); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("RAWLANE_SHM_DIR", "")
+	t.Setenv("XDG_RUNTIME_DIR", theirs)
+	t.Setenv("TMPDIR", own)
+	l := open(t, shm.Config{})
+	if entries, err := os.ReadDir(theirs); err != nil || len(entries) != 0 || !strings.HasPrefix(l.Folder(), own) {
+		t.Errorf("it is in %s, and in the other user's folder are %v, %v", l.Folder(), entries, err)
+	}
+}
+
 // Segments are apart: also two clusters of one user that have the same addresses.
 func TestSegmentsAreApart(t *testing.T) {
 	dir := shm.Folder(t)
