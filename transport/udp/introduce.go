@@ -14,7 +14,9 @@ const introductionType transport.EtherType = 0x88b6
 
 // An introduction tells a station where others are. One who is heard by a frame for all, as
 // discovery sends them, is introduced to all others, and they to it: so that it is enough to know
-// one station.
+// one station. That is for stations of which nothing had been said before they were heard: what
+// was said of the others is known elsewhere, too. Among n stations that know each other n
+// times n introductions for each frame for all would be lost in their own crowd.
 //
 //	0      6   7                     7+n    9+n
 //	+------+---+----------------------+------+
@@ -29,19 +31,26 @@ const (
 	// for it in the name of others; so many at once.
 	retellRate  = 20
 	retellBurst = 64
+	// respreadRate is how many stations a second the others are told of once more of which
+	// something had been said, which may be a stranger's word.
+	respreadRate  = 4
+	respreadBurst = 4
 	// maxIntroduced is how many stations one frame introduces.
 	maxIntroduced = 32
 )
 
 // introduce tells the others of a station, and it of the others. One of which they were told often
-// enough is told of them now and then: where it was restarted it knows nobody, and they do know it.
+// enough, or by others, is told of them now and then: where it was restarted it knows nobody, and
+// they do know it.
 func (l *Link) introduce(s *station) {
-	now, first := int64(clock.Now().Since()), s.told.Load() < maxTold
-	if s.tentative || !first && (now-s.toldAt.Load() < int64(retellPause) || !l.retold.Take(now)) {
+	now, wanted := int64(clock.Now().Since()), s.told.Load() < maxTold
+	first, last := wanted && !s.said, s.toldAt.Load()
+	if s.tentative || !first && (last != 0 && now-last < int64(retellPause) || !l.retold.Take(now)) {
 		return
 	}
 	s.toldAt.Store(now)
-	if first {
+	spread := first || wanted && l.respread.Take(now)
+	if spread {
 		s.told.Add(1)
 	}
 	known := l.stations.load().known
@@ -58,7 +67,7 @@ func (l *Link) introduce(s *station) {
 		if other.mac == s.mac {
 			continue
 		}
-		if first {
+		if spread {
 			l.sendIntroduction(other.mac, own)
 		}
 		all = appendStation(all, other.mac, other.at)
@@ -94,7 +103,9 @@ func (l *Link) introduced(f *transport.Frame) {
 			continue
 		}
 		if s := l.stations.find(mac); s == nil || s.tentative {
-			all = append(all, l.heardOf(mac, l.inZone(at)))
+			n := l.heardOf(mac, l.inZone(at))
+			n.said = true
+			all = append(all, n)
 		}
 	}
 	l.stations.addAll(all)

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -263,6 +264,69 @@ func TestIntroductions_AfterARestart(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Stations of which a program or an introduction has said where they are get no introduction for each
+// frame for all: they are told of the others once in 5 s, and the others of four of them a second. So
+// it is with keys, where such a station has proved itself; one that was elsewhere is introduced.
+func TestIntroductions_OfThoseWhoAreKnown(t *testing.T) {
+	const many = 40
+	at, elsewhere := netip.MustParseAddrPort("127.0.0.1:9"), netip.MustParseAddrPort("127.0.0.1:10")
+	for _, by := range []string{"the program", "an introduction", "an introduction, proved", "a lie, proved"} {
+		l, err := Open("127.0.0.1:0", Config{MAC: numbered(1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		from, proved := at, strings.HasSuffix(by, ", proved")
+		if proved {
+			l.Authenticates()
+		}
+		if by == "a lie, proved" {
+			from = elsewhere
+		}
+		for n := range many {
+			mac := numbered(100 + n)
+			if by == "the program" {
+				if err := l.AddStation(Station{Addr: at.String(), MAC: mac}); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			l.introduced(&transport.Frame{Payload: appendStation(nil, mac, at)})
+			if f := plainFrame(l.mac); proved {
+				f.Src, f.Payload = mac, []byte("proof")
+				if l.moved = nil; !l.accept(f.AppendTo(nil), from, &f) {
+					t.Fatal("a frame is not handed out")
+				}
+				l.Authentic(&f)
+			}
+		}
+		all := func() int {
+			before := l.Counters().TxFrames
+			for n := range many {
+				f := plainFrame(transport.Broadcast)
+				f.Src = numbered(100 + n)
+				if !l.accept(f.AppendTo(nil), from, &f) {
+					t.Fatal("a frame is not handed out")
+				}
+			}
+			return int(l.Counters().TxFrames - before)
+		}
+		const told, spread = many * 2, many - 1
+		want := []int{told + 4*spread, 0, told + 4*spread, 0}
+		if from == elsewhere { // eight times, and told now and then afterwards
+			want = []int{many * (2 + spread), many * (2 + spread), many * (2 + spread), many * (2 + spread)}
+		}
+		synctest.Test(t, func(t *testing.T) {
+			for i, after := range []time.Duration{time.Minute, 4 * time.Second, time.Second, time.Second} {
+				time.Sleep(after) // virtual
+				if n := all(); n != want[i] {
+					t.Errorf("by %s, %v later: %d introductions, want %d", by, after, n, want[i])
+				}
+			}
+		})
+	}
 }
 
 // Whoever asks in the names of many, stations are told of the others again 64 at once, and 20 a second.

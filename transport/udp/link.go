@@ -38,7 +38,8 @@ type Link struct {
 	authenticated atomic.Bool        // who polls authenticates frames
 	heard         recent             // the sender of the last frame; of the polling goroutine
 	moved         []moved            // likewise, of the last Poll
-	retold        tokenbucket.Bucket // likewise; of introductions
+	retold        tokenbucket.Bucket // likewise; of introductions that are made again
+	respread      tokenbucket.Bucket // likewise; of those to all others
 
 	stamps stampLog // of the last Poll's frames
 
@@ -115,6 +116,7 @@ func open(listen string, cfg Config) (_ *Link, err error) {
 	}
 	l := &Link{etherType: cmp.Or(cfg.EtherType, transport.EtherTypeDefault)}
 	l.retold = tokenbucket.New(retellRate, retellBurst)
+	l.respread = tokenbucket.New(respreadRate, respreadBurst)
 	l.out.strangers = tokenbucket.New(strangerRate, strangerBurst)
 	buffer := cmp.Or(cfg.ReceiveBuffer, DefaultReceiveBuffer)
 	if l.socket, err = openSocket(at, cfg.Interface, cfg.Group, buffer); err != nil {
@@ -207,7 +209,7 @@ func (l *Link) addStation(s Station, resolver *net.Resolver) error {
 		return fmt.Errorf("%s: add station %s: no way from here (listen on an address of the same family)",
 			l.Name(), at)
 	}
-	if !l.stations.add(&station{mac: mac, at: at, address: l.socket.address(at)}) {
+	if !l.stations.add(&station{mac: mac, at: at, address: l.socket.address(at), said: true}) {
 		return fmt.Errorf("%s: add station %s: %v is known already", l.Name(), s.Addr, mac)
 	}
 	return nil

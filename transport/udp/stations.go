@@ -29,6 +29,7 @@ type station struct {
 	at        netip.AddrPort
 	address   address // the same, as the system wants it
 	tentative bool
+	said      bool         // the program, or an introduction, has said where it is: it was not heard first
 	told      atomic.Int32 // how often it was introduced to the others
 	toldAt    atomic.Int64 // when it was told of them last, in ns
 }
@@ -141,9 +142,13 @@ func (s *stations) addAll(all []*station) {
 func (s *stations) move(n *station) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t := s.load(); t.find(n.mac) != nil || t.takes(n) {
-		s.put(n)
+	t := s.load()
+	before := t.find(n.mac)
+	if before == nil && !t.takes(n) {
+		return
 	}
+	n.said = before != nil && before.said && before.at == n.at
+	s.put(n)
 }
 
 // setSeeds replaces the seeds.
