@@ -139,10 +139,8 @@ func open(listen string, cfg Config) (_ *Link, err error) {
 			return nil, err
 		}
 	}
-	for _, s := range cfg.Stations {
-		if err := l.addStation(s, resolver); err != nil {
-			return nil, err
-		}
+	if err := l.addStations(cfg.Stations, resolver); err != nil {
+		return nil, err
 	}
 	if l.group = cfg.Group.IsValid(); l.group {
 		l.out.group = l.socket.address(netip.AddrPortFrom(cfg.Group, port))
@@ -181,38 +179,57 @@ func (l *Link) ownMAC(listen string, at netip.AddrPort, stations []Station, r *n
 }
 
 // AddStation makes another link known. Errors: a name that leads nowhere; an address of another
-// family; an Ethernet address that is known already, or a group's; ErrClosed.
+// family; an Ethernet address that is known already, or a group's; too many stations; ErrClosed.
 func (l *Link) AddStation(s Station) error {
 	if l.closed.Load() {
 		return transport.ErrClosed
 	}
-	return l.addStation(s, l.seeker.resolver)
+	return l.addStations([]Station{s}, l.seeker.resolver)
 }
 
-func (l *Link) addStation(s Station, resolver *net.Resolver) error {
-	mac := cmp.Or(s.MAC, StationMAC(s.Addr))
-	if mac == l.mac {
-		return nil
+// addStations makes other links known, in one change of the table.
+func (l *Link) addStations(all []Station, resolver *net.Resolver) error {
+	var others []*station
+	for _, s := range all {
+		if cmp.Or(s.MAC, StationMAC(s.Addr)) == l.mac {
+			continue
+		}
+		other, err := l.stationOf(s, resolver)
+		if err != nil {
+			return err
+		}
+		others = append(others, other)
 	}
+	refused := l.stations.addAll(others)
+	switch {
+	case refused == nil:
+		return nil
+	case l.stations.load().byMAC[refused.mac] == nil:
+		return fmt.Errorf("%s: add station %v: there are %d already, as many as may be",
+			l.Name(), refused.at, maxStations)
+	}
+	return fmt.Errorf("%s: add station %v: %v is known already", l.Name(), refused.at, refused.mac)
+}
+
+// stationOf finds out where a station is.
+func (l *Link) stationOf(s Station, resolver *net.Resolver) (*station, error) {
+	mac := cmp.Or(s.MAC, StationMAC(s.Addr))
 	if mac.IsMulticast() {
-		return fmt.Errorf("%s: add station %s: %v is a group's address", l.Name(), s.Addr, mac)
+		return nil, fmt.Errorf("%s: add station %s: %v is a group's address", l.Name(), s.Addr, mac)
 	}
 	at, err := resolve(context.Background(), resolver, s.Addr)
 	if err == nil && at.Port() == 0 {
 		err = fmt.Errorf("address %q: nobody listens on port 0", s.Addr)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: add a station: %w", l.Name(), err)
+		return nil, fmt.Errorf("%s: add a station: %w", l.Name(), err)
 	}
 	at = l.inZone(at)
 	if !l.reaches(at) {
-		return fmt.Errorf("%s: add station %s: no way from here (listen on an address of the same family)",
+		return nil, fmt.Errorf("%s: add station %s: no way from here (listen on an address of the same family)",
 			l.Name(), at)
 	}
-	if !l.stations.add(&station{mac: mac, at: at, address: l.socket.address(at), said: true}) {
-		return fmt.Errorf("%s: add station %s: %v is known already", l.Name(), s.Addr, mac)
-	}
-	return nil
+	return &station{mac: mac, at: at, address: l.socket.address(at), said: true}, nil
 }
 
 // inZone returns an address as received ones are written. A link-local one that does not say of

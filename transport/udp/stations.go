@@ -1,6 +1,7 @@
 package udp
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
@@ -94,20 +95,7 @@ func (r *recent) find(table *stationTable, mac transport.MAC) *station {
 
 // add adds a station, and returns false if there is one with that address, or there are too many. A
 // tentative one gives way: it is what a stranger says.
-func (s *stations) add(n *station) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := s.load()
-	if !t.takes(n) {
-		return false
-	}
-	if n.tentative {
-		s.storeOther(t, append(slices.Clip(t.other), n))
-		return true
-	}
-	s.put(n)
-	return true
-}
+func (s *stations) add(n *station) bool { return s.addAll([]*station{n}) == nil }
 
 // takes reports whether there is room for a station, and none known with its address. A tentative
 // one takes the place of another that is said to be elsewhere: the first word is a stranger's, too.
@@ -116,14 +104,16 @@ func (t *stationTable) takes(n *station) bool {
 	return len(t.byMAC) < maxStations && t.byMAC[n.mac] == nil && (!n.tentative || same == nil || same.at != n.at)
 }
 
-// addAll adds stations of one kind, as add does, in one change: a stranger can name many at once.
-func (s *stations) addAll(all []*station) {
+// addAll adds stations of one kind, as add does, in one change: a program may know thousands, and a
+// stranger can name many at once. It returns the first that was not added, or nil.
+func (s *stations) addAll(all []*station) (refused *station) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.load()
 	fresh := make(map[transport.MAC]bool)
 	all = slices.DeleteFunc(all, func(n *station) bool {
 		if !t.takes(n) || fresh[n.mac] || len(t.byMAC)+len(fresh) >= maxStations {
+			refused = cmp.Or(refused, n)
 			return true
 		}
 		fresh[n.mac] = true
@@ -136,6 +126,7 @@ func (s *stations) addAll(all []*station) {
 	default:
 		s.put(all...)
 	}
+	return refused
 }
 
 // move makes a station known that has proved itself, where it is.

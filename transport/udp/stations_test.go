@@ -2,8 +2,11 @@ package udp
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"net/netip"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,6 +84,40 @@ func TestStations_WhatStrangersCost(t *testing.T) {
 	l.introduced(&transport.Frame{Payload: appendStation(appendStation(nil, last, at), numbered(1000), at)})
 	if l.stations.load() != table {
 		t.Error("nothing new changed the table")
+	}
+}
+
+// A link takes as many stations as it may know in one change of its table: it has no copy for each. One
+// more is too many, and one that is there twice is told.
+func TestOpen_ManyStations(t *testing.T) {
+	var all []Station
+	for n := range maxStations {
+		all = append(all, Station{Addr: fmt.Sprintf("127.1.%d.%d:7401", n>>8, n&0xff)})
+	}
+	open := func(stations ...Station) (err error) {
+		l, err := Open("127.0.0.1:0", Config{MAC: numbered(1), MTU: 1400, Stations: stations})
+		if err == nil {
+			err = l.Close()
+		}
+		return err
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err := open(append(all, Station{Addr: "127.0.0.1:7401", MAC: numbered(1)})...) // itself does not count
+	runtime.ReadMemStats(&after)
+	if err != nil {
+		t.Error(err)
+	}
+	if n := after.TotalAlloc - before.TotalAlloc; n > 64<<20 {
+		t.Errorf("%d MiB for %d stations", n>>20, maxStations)
+	}
+	for _, c := range []struct{ one, want string }{
+		{"127.0.0.1:7401", "there are 4096 already, as many as may be"},
+		{all[7].Addr, StationMAC(all[7].Addr).String() + " is known already"},
+	} {
+		if err := open(append(all, Station{Addr: c.one})...); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", c.one, err, c.want)
+		}
 	}
 }
 
