@@ -60,6 +60,7 @@ func TestParse(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{}, {"a", "b", "c"}, {"-rounds", "0", "a"}, {"-benchtime", "0s", "a"}, {"-x", "a"}, {"-fail-over", "NaN", "a"},
+		{"-only", "nowhere", "a"},
 	} {
 		var said strings.Builder
 		if _, _, _, err := parse(args, &said); err == nil || !strings.Contains(said.String(), "Usage: go run ./bench/gate") {

@@ -30,7 +30,8 @@ type options struct {
 	rounds    int
 	benchtime time.Duration
 	only      string
-	failOver  float64 // percent; negative: never
+	chosen    []benchmarks // those of the packages that match only
+	failOver  float64      // percent; negative: never
 }
 
 // exitMisused is the status of wrong flags.
@@ -87,6 +88,10 @@ func parse(args []string, said io.Writer) (o options, base, head string, err err
 		f.Usage()
 		return o, "", "", fmt.Errorf("-fail-over %v: want a number of percent", o.failOver)
 	}
+	if o.chosen, err = choose(suite, o.only); err != nil {
+		f.Usage()
+		return o, "", "", err
+	}
 	base, head = f.Arg(0), f.Arg(1)
 	if head == "" {
 		head = "HEAD"
@@ -100,16 +105,12 @@ func run(ctx context.Context, out io.Writer, o options, base, head string) (err 
 	if err != nil {
 		return err
 	}
-	chosen, err := choose(suite, o.only)
-	if err != nil {
-		return err
-	}
 	g, err := open(ctx, repo, base, head)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.close()) }()
-	if err := g.build(ctx, chosen); err != nil {
+	if err := g.build(ctx, o.chosen); err != nil {
 		return err
 	}
 	if err := g.measure(ctx, o); err != nil {

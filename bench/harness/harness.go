@@ -11,6 +11,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"slices"
@@ -41,13 +42,34 @@ func (b *Bench) Main() {
 // ErrNotMet: a benchmark did not meet all of its limits.
 var ErrNotMet = errors.New("limits were not met")
 
-// Exit ends the program, with status 1 if there is an error.
-func Exit(name string, err error) {
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
-		os.Exit(1)
+// misuse is flags or arguments that nothing can be measured by.
+type misuse struct{ error }
+
+// Misuse returns the error of flags or arguments that nothing can be measured by: Exit says how the
+// program is used.
+func Misuse(format string, args ...any) error { return misuse{fmt.Errorf(format, args...)} }
+
+// Statuses of programs: as of commands, and of package flag.
+const (
+	exitFailed  = 1
+	exitMisused = 2
+)
+
+// Exit ends the program, with status 1 if there is an error, and 2 if that is a misuse.
+func Exit(name string, err error) { os.Exit(report(os.Stderr, name, err)) }
+
+// report prints the error, if there is one, and returns the status.
+func report(said io.Writer, name string, err error) int {
+	if err == nil {
+		return 0
 	}
-	os.Exit(0)
+	fmt.Fprintf(said, "%s: %v\n", name, err)
+	if !errors.As(err, new(misuse)) {
+		return exitFailed
+	}
+	flag.CommandLine.SetOutput(said)
+	flag.Usage()
+	return exitMisused
 }
 
 func (b *Bench) main(ctx context.Context) error {
@@ -81,10 +103,10 @@ func (b *Bench) main(ctx context.Context) error {
 // and to measure without it is not what was asked for.
 func (b *Bench) check(args []string) error {
 	if len(args) > 0 {
-		return fmt.Errorf("unexpected argument %q (-h lists the flags)", args[0])
+		return Misuse("unexpected argument %q (want flags alone)", args[0])
 	}
 	if b.Rounds < 1 || b.Iters < b.MinIters {
-		return fmt.Errorf("want -rounds 1 or more, -iters %d or more", b.MinIters)
+		return Misuse("want -rounds 1 or more, -iters %d or more", b.MinIters)
 	}
 	return nil
 }
@@ -155,7 +177,7 @@ func ParseNodes(text string, most int) (nodes []int, err error) {
 	for _, word := range strings.Split(text, ",") {
 		n, err := strconv.Atoi(word)
 		if err != nil || n < 2 || n > most {
-			return nil, fmt.Errorf("-nodes %q: want numbers of 2 to %d", text, most)
+			return nil, Misuse("-nodes %q: want numbers of 2 to %d", text, most)
 		}
 		nodes = append(nodes, n)
 	}

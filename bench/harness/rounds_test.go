@@ -5,7 +5,9 @@ package harness
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -60,6 +62,32 @@ func TestBench_Arguments(t *testing.T) {
 	for _, b := range []Bench{{Iters: 100, MinIters: 100}, {Rounds: 1, Iters: 99, MinIters: 100}} {
 		if err := b.check(nil); err == nil {
 			t.Errorf("%d rounds of %d: taken", b.Rounds, b.Iters)
+		}
+	}
+}
+
+// Wrong flags end a program with status 2 and its usage, as those that package flag finds; all else
+// with 1.
+func TestReport_Statuses(t *testing.T) {
+	_, nodes := ParseNodes("2,x", 8)
+	for _, c := range []struct {
+		err    error
+		status int
+		says   string
+	}{
+		{nil, 0, ""},
+		{errors.New("no room"), 1, "test: no room\n"},
+		{ErrNotMet, 1, "test: limits were not met\n"},
+		{(&Bench{Rounds: 1}).check([]string{"iters=100"}), 2, `test: unexpected argument "iters=100"`},
+		{(&Bench{}).check(nil), 2, "test: want -rounds 1 or more"},
+		{nodes, 2, `test: -nodes "2,x": want numbers of 2 to 8`},
+		{fmt.Errorf("run: %w", Misuse("want -size 4 to 1400")), 2, "test: run: want -size 4 to 1400"},
+	} {
+		var said strings.Builder
+		status := report(&said, "test", c.err)
+		usage := strings.Contains(said.String(), "Usage of ")
+		if status != c.status || !strings.HasPrefix(said.String(), c.says) || usage != (c.status == 2) {
+			t.Errorf("%v: status %d, said %q, want %d and %q", c.err, status, said.String(), c.status, c.says)
 		}
 	}
 }

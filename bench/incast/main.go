@@ -71,7 +71,7 @@ func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 		*queue = 4 * *senders
 	}
 	if *senders < 1 || *senders >= testbed.MaxNodes || *rate < 1 || *rate > 10_000 || *queue < 1 || *queue > 10_000 {
-		return r, fmt.Errorf("want -senders 1 to %d, -rate 1 to 10000, -queue 0 to 10000", testbed.MaxNodes-1)
+		return r, harness.Misuse("want -senders 1 to %d, -rate 1 to 10000, -queue 0 to 10000", testbed.MaxNodes-1)
 	}
 	t := newTable()
 	r = harness.Report{Tables: []*harness.Table{t}}

@@ -63,7 +63,7 @@ var ways = []way{{true, true}, {false, true}, {true, false}, {false, false}}
 
 func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 	if *size < 4 || *size > 1400 {
-		return r, errors.New("want -size 4 to 1400")
+		return r, harness.Misuse("want -size 4 to 1400")
 	}
 	l := &latency{iters: b.Iters, tables: make(map[way]*harness.Table)}
 	for _, w := range ways {

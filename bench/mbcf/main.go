@@ -13,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -102,6 +103,9 @@ func newTables() (t tables, all []*harness.Table) {
 }
 
 func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
+	if !slices.Contains([]string{"S", "W", "A"}, *class) {
+		return r, harness.Misuse("-class %q: want S, W or A", *class)
+	}
 	t, all := newTables()
 	r.Tables = all
 	if b.Rows {

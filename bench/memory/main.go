@@ -32,7 +32,7 @@ type bench struct {
 
 func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 	if *bytes < 1<<20 || *bytes > 1<<30 {
-		return r, errors.New("want -bytes 1048576 to 1073741824")
+		return r, harness.Misuse("want -bytes 1048576 to 1073741824")
 	}
 	b := bench{Bench: hb}
 	if hb.Rows {

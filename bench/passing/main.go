@@ -89,7 +89,7 @@ func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 		return r, err
 	}
 	if *bytes < long || *bytes > 1<<30 {
-		return r, fmt.Errorf("-bytes %d: want %d to %d", *bytes, long, 1<<30)
+		return r, harness.Misuse("-bytes %d: want %d to %d", *bytes, long, 1<<30)
 	}
 	r.Tables = p.makeTables()
 	if hb.Rows {

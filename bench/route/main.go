@@ -49,7 +49,7 @@ const (
 
 func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 	if *nodes < 2 || *nodes > 4000 {
-		return r, errors.New("want -nodes 2 to 4000")
+		return r, harness.Misuse("want -nodes 2 to 4000")
 	}
 	if err := os.Setenv(envProfile, *profile); err != nil {
 		return r, err

@@ -45,9 +45,12 @@ func run(ctx context.Context) error {
 	check := flag.Bool("check", false, "measure nothing; exit with 1 if a table has other rows than its command")
 	only := flag.String("only", "", "measure the commands that match this regular expression")
 	flag.Parse()
+	if args := flag.Args(); len(args) > 0 {
+		return harness.Misuse("unexpected argument %q (-only %[1]q measures the commands that match)", args[0])
+	}
 	match, err := regexp.Compile(*only)
 	if err != nil {
-		return fmt.Errorf("-only %q: %w", *only, err)
+		return harness.Misuse("-only %q: %w", *only, err)
 	}
 	if _, err := os.Stat("go.mod"); err != nil {
 		return fmt.Errorf("run this in the repository's folder: %w", err)
@@ -60,7 +63,7 @@ func run(ctx context.Context) error {
 		return checkAll(ctx, documents)
 	}
 	if !matches(documents, match) {
-		return fmt.Errorf("-only %q: matches no command", *only)
+		return harness.Misuse("-only %q: matches no command", *only)
 	}
 	return measureAll(ctx, documents, match)
 }

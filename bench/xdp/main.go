@@ -59,7 +59,7 @@ type bench struct {
 
 func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 	if *size < 8 || *size > 1400 {
-		return r, errors.New("want -size 8 to 1400")
+		return r, harness.Misuse("want -size 8 to 1400")
 	}
 	b := bench{Bench: hb}
 	b.makeTables()
