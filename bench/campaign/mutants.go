@@ -101,9 +101,27 @@ func (m *mutant) caught(ctx context.Context, w *workshop, first, most uint64) (i
 	if err != nil {
 		return false, 0, fmt.Errorf("mutant %q does not build: %w\n%s", m.name, err, out)
 	}
-	for n := uint64(5); seeds < most; n *= 4 {
+	return hunt(ctx, most, func(done, n uint64, limit time.Duration) (result, error) {
+		return tests.run(ctx, w, path, first+done, n, limit)
+	})
+}
+
+const (
+	// fewSeeds and manySeeds are how many a run has: at first, as most bugs are found at once, and
+	// later.
+	fewSeeds, manySeeds = 5, 40
+	// seedLimit is far more than a seed takes, on a crowded machine too. A bug for which it is not
+	// enough makes the test hang, and is found; a test that takes long has found nothing.
+	seedLimit = 20 * time.Second
+)
+
+// hunt has run try seeds, a few and then more, until one of its runs has found something.
+func hunt(
+	ctx context.Context, most uint64, run func(done, n uint64, limit time.Duration) (result, error),
+) (is bool, seeds uint64, err error) {
+	for n := uint64(fewSeeds); seeds < most; n = min(2*n, manySeeds) {
 		n = min(n, most-seeds)
-		r, err := tests.run(ctx, w, path, first+seeds, n, time.Minute)
+		r, err := run(seeds, n, time.Duration(n)*seedLimit)
 		if err != nil || ctx.Err() != nil {
 			return false, seeds, err
 		}

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"strings"
 	"testing"
+	"time"
 )
 
 const treeRoot = "../.."
@@ -60,6 +61,35 @@ func TestMutants_Try(t *testing.T) {
 		}
 		is, seeds, err := m.caught(t.Context(), w, 1, mutantSeeds)
 		t.Logf("%-60s %t %d %v", m.name, is, seeds, err)
+	}
+}
+
+// A bug that makes the tests hang is found, and one that nothing shows survives all seeds, though
+// they take longer than anybody waits for a test that hangs: some simulations take a second each.
+func TestHunt(t *testing.T) {
+	const aSeed = 2 * time.Second
+	for _, c := range []struct {
+		name        string
+		found       uint64 // the seed that shows the bug; 0: none does
+		each        time.Duration
+		is          bool
+		least, most uint64 // seeds
+	}{
+		{"at once", 1, aSeed, true, 1, 5},
+		{"late", 700, aSeed, true, 700, 750},
+		{"never", 0, aSeed, false, 1000, 1000},
+		{"hangs", 0, time.Hour, true, 1, 5},
+	} {
+		is, seeds, err := hunt(t.Context(), 1000, func(done, n uint64, limit time.Duration) (r result, err error) {
+			shows := c.found > done && c.found <= done+n
+			if shows || time.Duration(n)*c.each > limit { // package testing ends it
+				r.violation = &violation{}
+			}
+			return r, nil
+		})
+		if is != c.is || seeds < c.least || seeds > c.most || err != nil {
+			t.Errorf("%s: %t after %d seeds, %v", c.name, is, seeds, err)
+		}
 	}
 }
 
