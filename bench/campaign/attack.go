@@ -54,7 +54,7 @@ func attacked(o *hostile.Outcome, key string, p profile, cursor uint64) result {
 	}
 	if len(o.Wrong) > 0 {
 		r.violation = &violation{
-			Repeat: fmt.Sprintf("go run ./bench/campaign --%v --layer %q --only %d --state again.json", p, key, cursor),
+			Repeat: fmt.Sprintf("go run ./bench/campaign --%v --layer %q --only %d", p, key, cursor),
 			Output: strings.Join(o.Wrong, "\n"),
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -298,12 +299,34 @@ func TestJudge(t *testing.T) {
 func TestStart_WrongFlags(t *testing.T) {
 	for _, args := range [][]string{
 		{}, {"--commit", "--nightly"}, {"--release", "now"}, {"--release", "--layer", "L99"}, {"--hours", "-1", "--release"},
-		{"--release", "--jobs", "0"}, {"--foo"},
+		{"--release", "--jobs", "0"}, {"--foo"}, {"--hours", "NaN", "--release"}, {"--hours", "1e300", "--release"},
+		{"--release", "--layer", "L9", "--only", "1", "--state", "x"},
 	} {
 		var out, err bytes.Buffer
 		if status := start(t.Context(), args, &out, &err); status != 2 || !strings.Contains(err.String(), "Usage") {
 			t.Errorf("%q: status %d, %s; want 2 and the usage", args, status, &err)
 		}
+	}
+}
+
+// The line that repeats a violation does so each time, whatever else was done: the one piece is no
+// part of a campaign's state.
+func TestOnly_KeepsNoState(t *testing.T) {
+	root := t.TempDir()
+	var calls []uint64
+	units := []*unit{counting("A", 30, 0, &calls)}
+	run := func(o options) {
+		t.Helper()
+		if err := o.campaign(t.Context(), root, nightly, units, io.Discard, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(options{only: -1})
+	for range 2 {
+		run(options{only: 5})
+	}
+	if want := []uint64{0, 10, 20, 5, 5}; !slices.Equal(calls, want) {
+		t.Errorf("pieces at %v, want %v", calls, want)
 	}
 }
 

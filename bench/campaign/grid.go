@@ -81,7 +81,7 @@ func runCell(ctx context.Context, unit string, cell *grid.Cell, n int, cursor ui
 		return r, os.RemoveAll(dir)
 	}
 	r.violation = &violation{
-		Repeat: fmt.Sprintf("go run ./bench/campaign --release --layer %q --only %d --state again.json", unit, cursor),
+		Repeat: fmt.Sprintf("go run ./bench/campaign --release --layer %q --only %d", unit, cursor),
 		Output: fmt.Sprintf("cell %d, %q, %d nodes; histories in %s:\n%s", cursor, cell.Name, n, dir,
 			strings.Join(o.Wrong[:min(len(o.Wrong), 20)], "\n")),
 	}

@@ -54,7 +54,8 @@ func start(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.Float64Var(&o.hours, "hours", 0, "begin nothing new after so many hours; 0: until all is done")
 	flags.StringVar(&o.layers, "layer", "", "only these layers or units: L1,L3 or \"L1 barrier\"")
 	flags.StringVar(&o.state, "state", "", "the file that keeps what is done (default .campaign/PROFILE.json)")
-	flags.Int64Var(&o.only, "only", -1, "one piece alone, that with this number: what repeats a failure says it")
+	flags.Int64Var(&o.only, "only", -1,
+		"one piece alone, that with this number, without a state: what repeats a failure says it")
 	flags.IntVar(&o.jobs, "jobs", 1, "work on so many units at once: for those that measure no times, as L1 and L4")
 	flags.BoolVar(&o.asJSON, "json", false, "print the figures as JSON, a line for each unit")
 	flags.BoolVar(&o.list, "list", false, "list the units and their goals, and run nothing")
@@ -90,6 +91,9 @@ func start(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
+// maxHours is longer than anybody waits.
+const maxHours = 10_000
+
 // choose returns the profile, and those of all units that are to run.
 func (o *options) choose(all []*unit, rest []string) (p profile, units []*unit, err error) {
 	if len(rest) > 0 {
@@ -105,8 +109,11 @@ func (o *options) choose(all []*unit, rest []string) (p profile, units []*unit, 
 	if given != 1 && !o.list {
 		return 0, nil, errors.New("want one of --commit, --nightly and --release")
 	}
-	if o.hours < 0 {
-		return 0, nil, fmt.Errorf("--hours %v (want 0 or more)", o.hours)
+	if !(o.hours >= 0 && o.hours <= maxHours) {
+		return 0, nil, fmt.Errorf("--hours %v (want 0 to %d)", o.hours, maxHours)
+	}
+	if o.only >= 0 && o.state != "" {
+		return 0, nil, errors.New("--only and --state: one piece alone keeps no state")
 	}
 	if o.jobs < 1 {
 		return 0, nil, fmt.Errorf("--jobs %d (want 1 or more)", o.jobs)
@@ -165,11 +172,11 @@ func (o *options) campaign(
 		return fmt.Errorf("make a folder for programs: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if o.state == "" {
+	switch {
+	case o.state == "" && p == commit || o.only >= 0:
+		o.state = filepath.Join(dir, "state.json") // each commit is checked anew, and so is one piece
+	case o.state == "":
 		o.state = filepath.Join(root, ".campaign", p.String()+".json")
-		if p == commit {
-			o.state = filepath.Join(dir, "state.json") // each commit is checked anew
-		}
 	}
 	s, err := openState(o.state, version(root), p)
 	if err != nil {

@@ -77,7 +77,7 @@ func soaked(o *soak.Outcome, u *unit, allowed float64, w *workshop) result {
 		w.soak >= shortestSoak && max(slope, heap) > allowed
 	if grows || len(o.Wrong) > 0 {
 		r.violation = &violation{
-			Repeat: fmt.Sprintf("go run ./bench/campaign --%v --layer %q --hours %v --state again.json",
+			Repeat: fmt.Sprintf("go run ./bench/campaign --%v --layer %q --only 0 --hours %v",
 				w.profile, u.key(), w.soak.Hours()),
 			Output: fmt.Sprintf("%d more goroutines, %d more descriptors, %.0f bytes an hour more in memory, "+
 				"%.0f of objects (want %d, none, %.0f at most): %+v\n%s",
