@@ -22,7 +22,7 @@ type ControllerConfig struct {
 	// path, they flood its frames (VFREC §5.2). 0.002.
 	Cost float64
 	// Hysteresis is the number of periods in a row that must show such a gain before anything
-	// changes: 3.
+	// changes: 3, and MaxHysteresis at most.
 	Hysteresis int
 	// MaxChanges is the largest number of pairs that change in one period: 8.
 	MaxChanges int
@@ -35,8 +35,8 @@ type ControllerConfig struct {
 	MinUtilization float64
 }
 
-// maxHysteresis bounds the periods that a Controller remembers.
-const maxHysteresis = 60
+// MaxHysteresis bounds the periods that a Controller remembers.
+const MaxHysteresis = 60
 
 // complete fills in the defaults, and returns an error that names a field out of range.
 func (c *ControllerConfig) complete() error {
@@ -57,8 +57,8 @@ func (c *ControllerConfig) complete() error {
 		return fmt.Errorf("control: gain %v (want between 0 and 1)", c.Gain)
 	case !(c.Cost >= 0 && c.Cost < 1):
 		return fmt.Errorf("control: cost %v (want 0 or more, below 1)", c.Cost)
-	case c.Hysteresis < 1 || c.Hysteresis > maxHysteresis:
-		return fmt.Errorf("control: hysteresis %d (want 1 to %d periods)", c.Hysteresis, maxHysteresis)
+	case c.Hysteresis < 1 || c.Hysteresis > MaxHysteresis:
+		return fmt.Errorf("control: hysteresis %d (want 1 to %d periods)", c.Hysteresis, MaxHysteresis)
 	case c.MaxChanges < 1:
 		return fmt.Errorf("control: max changes %d (want 1 at least)", c.MaxChanges)
 	case c.FlapDamping < 0:

@@ -21,8 +21,11 @@ const DefaultSocket = "/run/rawlane/manager.sock"
 type Addr struct{ Network, Address string }
 
 // ParseAddr parses unix:PATH, tcp:HOST:PORT, or either without its prefix: a text with a slash is a
-// path.
+// path, unless it is a URL.
 func ParseAddr(text string) (Addr, error) {
+	if scheme, _, isURL := strings.Cut(text, "://"); isURL && scheme != "unix" && !strings.Contains(scheme, "/") {
+		return Addr{}, fmt.Errorf("manager address %q: is a URL (want unix:PATH or HOST:PORT)", text)
+	}
 	if path, ok := strings.CutPrefix(text, "unix:"); ok || strings.ContainsRune(text, filepath.Separator) {
 		if path == "" {
 			return Addr{}, fmt.Errorf("manager address %q: no path (want unix:PATH)", text)

@@ -9,11 +9,11 @@ import (
 )
 
 func TestParseAddrs(t *testing.T) {
-	addrs, err := manager.ParseAddrs("list", strings.NewReader("# managers\nunix:/run/a.sock\n\n /run/b.sock # b\nhost:7\ntcp:[::1]:7\n"))
-	if err != nil || fmt.Sprint(addrs) != "[unix:/run/a.sock unix:/run/b.sock host:7 [::1]:7]" {
+	addrs, err := manager.ParseAddrs("list", strings.NewReader("# managers\nunix:/run/a.sock\n\n /run/b.sock # b\nhost:7\ntcp:[::1]:7\n/run/http://c\n"))
+	if err != nil || fmt.Sprint(addrs) != "[unix:/run/a.sock unix:/run/b.sock host:7 [::1]:7 unix:/run/http://c]" {
 		t.Errorf("%v, %v", addrs, err)
 	}
-	for _, bad := range []string{"unix:", "host", ":7", "host:", "tcp:x"} {
+	for _, bad := range []string{"unix:", "host", ":7", "host:", "tcp:x", "http://host:7", "tcp://host:7"} {
 		if _, err := manager.ParseAddrs("list", strings.NewReader("\n"+bad)); err == nil || !strings.HasPrefix(err.Error(), "list: line 2: manager address") {
 			t.Errorf("%q: %v", bad, err)
 		}

@@ -57,10 +57,19 @@ same one. What it does not have is chosen by the model.
 	t.cluster.ModeFlag(cmd)
 	f := cmd.Flags()
 	cli.ListFlag(f, &t.ranks, "ranks", "N,...", "sizes of the groups (default 2,3,4,6,8,... and all nodes)",
-		strconv.Atoi)
+		parseRanks)
 	f.IntVar(&t.rounds, "rounds", t.rounds, "how often each algorithm has its turn")
 	f.StringVar(&t.out, "out", "", "the file to write (it is replaced)")
 	return cmd
+}
+
+// parseRanks reads one of the sizes of --ranks.
+func parseRanks(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, fmt.Errorf("%q: want whole numbers", text)
+	}
+	return n, nil
 }
 
 func (t *tuner) prepare(*cobra.Command) error {

@@ -3,6 +3,7 @@ package route
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -61,15 +62,20 @@ Topologies: ` + topology.Specs + `, or a file.`,
 	return cmd
 }
 
+// maxPeriod is longer than any traffic that a controller could follow.
+const maxPeriod = 24 * time.Hour
+
 // checkControl refuses flags that no controller takes; 0 stands for the default.
 func checkControl(c *control.ControllerConfig) error {
 	switch {
-	case c.Period < 0:
-		return cli.Misuse("--period %v: want 0 or more", c.Period)
+	case c.Period < 0 || c.Period > maxPeriod:
+		return cli.Misuse("--period %v: want 0 to %v", c.Period, maxPeriod)
 	case !(c.Gain >= 0 && c.Gain < 1):
 		return cli.Misuse("--gain %v: want 0 or more, and less than 1", c.Gain)
-	case c.Hysteresis < 0 || c.MaxChanges < 0:
-		return cli.Misuse("--hysteresis %d, --max-changes %d: want 0 or more", c.Hysteresis, c.MaxChanges)
+	case c.Hysteresis < 0 || c.Hysteresis > control.MaxHysteresis:
+		return cli.Misuse("--hysteresis %d: want 0 to %d", c.Hysteresis, control.MaxHysteresis)
+	case c.MaxChanges < 0:
+		return cli.Misuse("--max-changes %d: want 0 or more", c.MaxChanges)
 	}
 	return nil
 }
