@@ -269,9 +269,14 @@ func (p *program) tellAll(ctx context.Context, g uint64) {
 	}
 }
 
-// expect notes an error, other than the death of a peer: which deaths are right the checker knows.
+// expect notes an error, and a peer that is taken for dead: which deaths are right the checker
+// knows.
 func (p *program) expect(err error) {
-	if err != nil && !errors.Is(err, memfifo.ErrPeerDown) {
+	var down *memfifo.PeerDownError
+	switch {
+	case errors.As(err, &down):
+		p.note(history.Event{Kind: history.Down, Peer: int(down.Node), Text: err.Error()})
+	case err != nil:
 		p.note(history.Event{Kind: history.Error, Text: err.Error()})
 	}
 }

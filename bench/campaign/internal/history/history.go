@@ -28,7 +28,7 @@ type Event struct {
 	Generation uint64 `json:"generation,omitempty"`
 	Dead       []int  `json:"dead,omitempty"` // fail: who is named
 
-	Peer  int    `json:"peer,omitempty"`  // read: who wrote; pop: who pushed; pushed: the receiver
+	Peer  int    `json:"peer,omitempty"`  // read: who wrote; pop: who pushed; pushed: the receiver; down: who
 	Value uint64 `json:"value,omitempty"` // read: the generation found; pop, pushed: the number
 	Whole bool   `json:"whole,omitempty"` // read: all bytes are of one put
 	Text  string `json:"text,omitempty"`  // error: what it says
@@ -42,7 +42,8 @@ const (
 	Read   = "read"   // own memory, after the barrier behind which a peer has put there
 	Pop    = "pop"    // a record of a FIFO
 	Pushed = "pushed" // up to this number all are flushed
-	Error  = "error"  // an operation failed, other than by the death of a peer
+	Down   = "down"   // an operation failed, as a peer counts as dead
+	Error  = "error"  // an operation failed otherwise
 	Ended  = "ended"  // the node has done all that it was to do
 )
 
@@ -86,10 +87,11 @@ type barrier struct {
 	generation uint64
 }
 
-// barriers checks B1: the last to enter enters before the first leaves. Members of group 0 are all
-// nodes, those of a later group all that are not dead: one that was cut off has others, of its own.
+// barriers checks B1: the last to enter enters before the first leaves; and of B2, that who enters
+// leaves, or says that the barrier has failed. Members of group 0 are all nodes, those of a later
+// group all that live: the others may have groups of their own by that number.
 func (c *checker) barriers(all []Event) {
-	entered, left := map[barrier]map[int]int64{}, map[barrier]map[int]int64{}
+	entered, left, failed := map[barrier]map[int]int64{}, map[barrier]map[int]int64{}, map[barrier]map[int]int64{}
 	note := func(at map[barrier]map[int]int64, e *Event) {
 		b := barrier{e.Group, e.Generation}
 		if at[b] == nil {
@@ -101,12 +103,25 @@ func (c *checker) barriers(all []Event) {
 		at[b][e.Node] = e.At
 	}
 	for i := range all {
-		switch e := &all[i]; e.Kind {
+		e := &all[i]
+		if e.Group > 0 && !c.lives(e.Node) {
+			continue
+		}
+		switch e.Kind {
 		case Enter:
 			note(entered, e)
 		case Leave:
-			if e.Group == 0 || c.lives(e.Node) {
-				note(left, e)
+			note(left, e)
+		case Fail:
+			note(failed, e)
+		}
+	}
+	for b, entries := range entered {
+		for node := range entries {
+			_, leaves := left[b][node]
+			if _, fails := failed[b][node]; c.lives(node) && !leaves && !fails {
+				c.broken("node %d has entered generation %d of group %d, and neither left it nor failed",
+					node, b.generation, b.group)
 			}
 		}
 	}
@@ -146,7 +161,7 @@ func (c *checker) failures(all []Event) {
 	}
 }
 
-// ends checks B2, and that nothing else has failed.
+// ends checks B2, and that nothing else has failed: nor did anything because of a peer that lives.
 func (c *checker) ends(all []Event) {
 	ended := map[int]bool{}
 	for i := range all {
@@ -155,6 +170,8 @@ func (c *checker) ends(all []Event) {
 			ended[e.Node] = true
 		case e.Kind == Error && c.lives(e.Node):
 			c.broken("node %d: %s", e.Node, e.Text)
+		case e.Kind == Down && c.lives(e.Node) && c.lives(e.Peer):
+			c.broken("node %d takes node %d for dead, which lives: %s", e.Node, e.Peer, e.Text)
 		}
 	}
 	for node := range c.Nodes {
@@ -164,12 +181,28 @@ func (c *checker) ends(all []Event) {
 	}
 }
 
-// reads checks W1: behind barrier k the memory holds what was put before it.
+// reads checks W1: behind barrier k the memory holds what was put before it, at which all look.
 func (c *checker) reads(all []Event) {
+	type place struct {
+		node       int
+		generation uint64
+	}
+	looked := map[place]bool{}
 	for i := range all {
-		if e := &all[i]; e.Kind == Read && c.lives(e.Node) && c.lives(e.Peer) && (e.Value != e.Generation || !e.Whole) {
+		e := &all[i]
+		if e.Kind != Read || !c.lives(e.Node) {
+			continue
+		}
+		looked[place{e.Node, e.Generation}] = true
+		if c.lives(e.Peer) && (e.Value != e.Generation || !e.Whole) {
 			c.broken("node %d: behind barrier %d the put of node %d is that of %d, whole: %t",
 				e.Node, e.Generation, e.Peer, e.Value, e.Whole)
+		}
+	}
+	for i := range all {
+		e := &all[i]
+		if e.Kind == Leave && e.Group == 0 && c.lives(e.Node) && !looked[place{e.Node, e.Generation}] {
+			c.broken("node %d has not read what was put before barrier %d", e.Node, e.Generation)
 		}
 	}
 }
