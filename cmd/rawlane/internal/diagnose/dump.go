@@ -3,6 +3,7 @@ package diagnose
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -92,11 +93,38 @@ func (d *dumpVerb) run(cmd *cobra.Command, args []string) error {
 		defer f.Close()
 		in = f
 	}
+	in, stop := untilInterrupted(cmd.Context(), in)
+	defer stop()
 	err := d.print(in)
-	if err != nil {
+	if interrupted := cmd.Context().Err(); err != nil && interrupted != nil {
+		err = errors.Join(d.sum(), interrupted)
+	} else if err != nil {
 		err = fmt.Errorf("%s: %w", args[0], err)
 	}
 	return errors.Join(err, d.out.Flush())
+}
+
+// lastFrames is how long what still comes is printed after an interrupt: a tcpdump that writes to
+// this command hears of it, too, and gives away what it has.
+const lastFrames = time.Second
+
+// untilInterrupted is what in has, until its end, or until lastFrames after ctx's. A read of in may
+// go on after stop.
+func untilInterrupted(ctx context.Context, in io.Reader) (r io.Reader, stop func()) {
+	all, w := io.Pipe()
+	go func() { // until in ends, or the process
+		_, err := io.Copy(w, in)
+		_ = w.CloseWithError(err) // it cannot fail
+	}()
+	stopped, end := context.WithCancel(context.Background())
+	unnoted := context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(lastFrames):
+			_ = w.CloseWithError(ctx.Err()) // likewise
+		case <-stopped.Done():
+		}
+	})
+	return all, func() { unnoted(); end(); _ = all.Close() }
 }
 
 // captureReader is the part that pcapgo's two readers share.
@@ -154,10 +182,15 @@ func (d *dumpVerb) print(r io.Reader) error {
 			return err
 		}
 	}
+	return d.sum()
+}
+
+// sum prints how many frames there were.
+func (d *dumpVerb) sum() error {
 	if d.json {
 		return nil
 	}
-	_, err = fmt.Fprintf(d.out, "%d messages, %d of them faulty; %d other frames\n", d.messages, d.faulty, d.other)
+	_, err := fmt.Fprintf(d.out, "%d messages, %d of them faulty; %d other frames\n", d.messages, d.faulty, d.other)
 	return err
 }
 
