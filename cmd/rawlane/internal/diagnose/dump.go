@@ -48,7 +48,7 @@ the reason. Frames of other protocols are counted, or shown with --all.
 
   rawlane dump run.pcapng
   rawlane dump run.pcapng --port rpc=17
-  tcpdump -i eth0 -w - | rawlane dump -`,
+  tcpdump -i eth0 -U -w - | rawlane dump -`,
 		Args: cli.Arguments(1, 1, "want one capture file, or - for the standard input"),
 		RunE: d.run,
 	}
@@ -95,13 +95,28 @@ func (d *dumpVerb) run(cmd *cobra.Command, args []string) error {
 	}
 	in, stop := untilInterrupted(cmd.Context(), in)
 	defer stop()
-	err := d.print(in)
+	err := d.print(&flushing{in, d.out})
 	if interrupted := cmd.Context().Err(); err != nil && interrupted != nil {
 		err = errors.Join(d.sum(), interrupted)
 	} else if err != nil {
 		err = fmt.Errorf("%s: %w", args[0], err)
 	}
 	return errors.Join(err, d.out.Flush())
+}
+
+// flushing is a capture before each read of which, for which it may wait, what was printed is there
+// to be seen.
+type flushing struct {
+	in  io.Reader
+	out *bufio.Writer
+}
+
+// Read implements io.Reader.
+func (f *flushing) Read(b []byte) (int, error) {
+	if err := f.out.Flush(); err != nil {
+		return 0, err
+	}
+	return f.in.Read(b)
 }
 
 // lastFrames is how long what still comes is printed after an interrupt: a tcpdump that writes to

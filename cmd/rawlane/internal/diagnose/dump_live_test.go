@@ -80,3 +80,20 @@ func TestDump_InterruptOfBoth(t *testing.T) {
 		}
 	})
 }
+
+// What has come is printed before the verb waits for more.
+func TestDump_PrintsWhatHasCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := openLive(t.Context(), t)
+		for n := 1; n <= 3; n++ {
+			l.frame(t)
+			synctest.Wait()
+			if got := strings.Count(l.out.String(), "\n"); got != n {
+				t.Errorf("%d lines of %d frames: %q", got, n, l.out.String())
+			}
+		}
+		if err := errors.Join(l.end(), <-l.ended); err != nil {
+			t.Error(err)
+		}
+	})
+}
