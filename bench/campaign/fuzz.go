@@ -216,14 +216,21 @@ func (t fuzzTarget) fuzz(ctx context.Context, w *workshop, seconds int) (r resul
 		r.figures["workers that were given up"] = 1
 		return r, nil
 	}
-	// Go's fuzzer now and then reports the end of its time as a failure, without a failing input.
-	if err != nil && strings.Contains(text, "Failing input") {
+	switch {
+	case err != nil && fails.MatchString(text):
 		r.violation = &violation{Repeat: "go " + strings.Join(args, " "), Output: tail(text, 4000)}
-	} else if err != nil && !strings.Contains(text, "context deadline exceeded") {
+	case err != nil && !ranOut.MatchString(text):
 		return r, fmt.Errorf("fuzz %s of %s: %w\n%s", t.name, t.pkg, err, out)
 	}
 	return r, nil
 }
+
+var (
+	// fails is an input that does: a new one, or a seed.
+	fails = regexp.MustCompile(`Failing input written to|failure while testing seed corpus entry`)
+	// ranOut is the end of its time, which Go's fuzzer now and then reports as a failure.
+	ranOut = regexp.MustCompile(`(?m)^--- FAIL: Fuzz\w+ \(\S+\)\n    context deadline exceeded$`)
+)
 
 var (
 	givenUpLines = regexp.MustCompile(

@@ -133,3 +133,31 @@ func TestFuzz_GetsTimeBeyondItsCorpus(t *testing.T) {
 		}
 	}
 }
+
+// A seed that fails is a violation, whatever it says; the end of the fuzzer's time is none, and what
+// does not run an error.
+func TestFuzz_WhatItPrints(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	const fuzzing = "fuzz: elapsed: 5m0s, execs: 21 (7/sec), new interesting: 0\n"
+	for _, c := range []struct {
+		name, out        string
+		violation, fails bool
+	}{
+		{"the end", fuzzing + "--- FAIL: FuzzIt (300.05s)\n    context deadline exceeded\nFAIL\n", false, false},
+		{"an input", fuzzing + "--- FAIL: FuzzIt (3.0s)\n    x_test.go:1: wrong\n    \n    Failing input written to testdata/fuzz/FuzzIt/7\n", true, false},
+		{"a seed", "failure while testing seed corpus entry: FuzzIt/seed#1\n--- FAIL: FuzzIt (0.02s)\n    --- FAIL: FuzzIt (0.00s)\n" +
+			"        x_test.go:10: wait: context deadline exceeded\n", true, false},
+		{"no build", "x_test.go:1: undefined\nFAIL\tx [build failed]\n", false, true},
+		{"a panic that says so", "panic: context deadline exceeded\n", false, true},
+	} {
+		program := "#!/bin/sh\ncat <<'END'\n" + c.out + "END\nexit 1\n"
+		if err := os.WriteFile(filepath.Join(dir, "go"), []byte(program), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		r, err := fuzzTarget{".", "FuzzIt"}.fuzz(t.Context(), &workshop{root: dir}, 300)
+		if (r.violation != nil) != c.violation || (err != nil) != c.fails {
+			t.Errorf("%s: %+v, %v; want a violation: %t, an error: %t", c.name, r.violation, err, c.violation, c.fails)
+		}
+	}
+}
