@@ -99,8 +99,9 @@ var (
 	rowLine = regexp.MustCompile(`^(\S.*?)( = \S+)? {2,}-?[\d.]+`)
 	// cores is the part of a row's name that differs from machine to machine.
 	cores = regexp.MustCompile(`auto:\d+`)
-	// verdict is a line about a limit.
+	// verdict is a line about a limit, and missed about one that is not met.
 	verdict = regexp.MustCompile(` (NOT )?met  +\(`)
+	missed  = regexp.MustCompile(` NOT met  +\(`)
 )
 
 // compare tells how the block differs from what the command prints: in its first line, in rows that

@@ -97,31 +97,32 @@ func matches(documents []*document, match *regexp.Regexp) bool {
 	})
 }
 
-// measureAll runs each command once, and writes the documents that show it. It goes on after a
-// benchmark that does not meet its limits: what was measured is shown.
+// measureAll runs each command once, until ctx ends, and writes the documents that show it. What a
+// benchmark has measured is shown, too, if it does not meet its limits; what a command has printed
+// that fails otherwise is not.
 func measureAll(ctx context.Context, documents []*document, match *regexp.Regexp) error {
-	outputs := make(map[string]string)
-	var missed []error
+	outputs, ran := make(map[string]string), make(map[string]bool)
+	var errs []error
 	for _, doc := range documents {
 		for _, b := range doc.blocks() {
-			if _, done := outputs[b.command]; done || !match.MatchString(b.command) {
+			if ran[b.command] || !match.MatchString(b.command) || ctx.Err() != nil {
 				continue
 			}
+			ran[b.command] = true
 			fmt.Fprintf(os.Stderr, "%s\n", b.command)
 			out, err := output(ctx, b.command)
-			if out == "" || ctx.Err() != nil {
-				return fmt.Errorf("%s: %w", b.command, err)
-			}
 			if err != nil {
-				missed = append(missed, fmt.Errorf("%s: %w", b.command, err))
+				errs = append(errs, fmt.Errorf("%s: %w", b.command, err))
 			}
-			outputs[b.command] = out
+			if err == nil || missed.MatchString(out) {
+				outputs[b.command] = out
+			}
 		}
 		if err := doc.write(outputs); err != nil {
-			return err
+			errs = append(errs, err)
 		}
 	}
-	return errors.Join(missed...)
+	return errors.Join(append(errs, ctx.Err())...)
 }
 
 // write puts outputs into the blocks of their commands. The file is read again: it may have been

@@ -125,6 +125,37 @@ func TestWrite_KeepsEdits(t *testing.T) {
 	}
 }
 
+// Of a command that fails nothing is shown, though it has printed some, unless it is that it misses
+// limits; those before and after it are shown.
+func TestMeasureAll_ACommandThatFails(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	program := "#!/bin/sh\ncase \"$4\" in\nfails) echo new, half of it; exit 1;;\n" +
+		"misses) echo 'new  NOT met  (2.00, limit 1.00)'; exit 1;;\n*) echo new;;\nesac\n"
+	if err := os.WriteFile(filepath.Join(dir, "go"), []byte(program), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	shown := ""
+	for _, verb := range []string{"before", "fails", "misses", "after"} {
+		shown += "<!-- measured: rawlane bench " + verb + " -->\n```\nold " + verb + "\n```\n<!-- end -->\n"
+	}
+	name := filepath.Join(dir, "x.md")
+	if err := os.WriteFile(name, []byte(shown), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	documents, err := readAll(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = measureAll(t.Context(), documents, regexp.MustCompile("")); err == nil || strings.Count(err.Error(), "exit status 1") != 2 {
+		t.Errorf("%v, want that two have failed", err)
+	}
+	got, err := os.ReadFile(name)
+	if err != nil || strings.Count(string(got), "\nnew") != 3 || !strings.Contains(string(got), "old fails") {
+		t.Errorf("%v, wrote\n%s", err, got)
+	}
+}
+
 // An expression that no command matches measures nothing, and is told from one that some do.
 func TestMatches(t *testing.T) {
 	d, err := parse("x.md", text)
