@@ -46,8 +46,8 @@ func deathsUnit() *unit {
 	}
 }
 
-// noticedInTime judges it: 95 of 100 survivors notice a death within two peer timeouts, as in virtual
-// time. The grid itself refuses more than five.
+// noticedInTime judges it: 95 of 100 survivors notice a death within two peer timeouts, as in
+// virtual time. The grid itself refuses more than five.
 func noticedInTime(figures map[string]uint64, _ profile) error {
 	all, soon := figures["deaths noticed"], figures[noticedSoon]
 	if all == 0 || (all-soon)*20 > all {
