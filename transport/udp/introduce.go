@@ -108,7 +108,9 @@ func (l *Link) introduced(f *transport.Frame) {
 			all = append(all, n)
 		}
 	}
-	l.stations.addAll(all)
+	if len(all) > 0 && l.mayLearn() {
+		l.stations.addAll(all)
+	}
 }
 
 // cutStation takes the first station of an introduction. ok is false at its end, or at what is

@@ -40,6 +40,7 @@ type Link struct {
 	moved         []moved            // likewise, of the last Poll
 	retold        tokenbucket.Bucket // likewise; of introductions that are made again
 	respread      tokenbucket.Bucket // likewise; of those to all others
+	learned       tokenbucket.Bucket // likewise; of changes of the tentative stations
 
 	stamps stampLog // of the last Poll's frames
 
@@ -117,6 +118,7 @@ func open(listen string, cfg Config) (_ *Link, err error) {
 	l := &Link{etherType: cmp.Or(cfg.EtherType, transport.EtherTypeDefault)}
 	l.retold = tokenbucket.New(retellRate, retellBurst)
 	l.respread = tokenbucket.New(respreadRate, respreadBurst)
+	l.learned = tokenbucket.New(learnRate, learnBurst)
 	l.out.strangers = tokenbucket.New(strangerRate, strangerBurst)
 	buffer := cmp.Or(cfg.ReceiveBuffer, DefaultReceiveBuffer)
 	if l.socket, err = openSocket(at, cfg.Interface, cfg.Group, buffer); err != nil {

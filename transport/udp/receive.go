@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"unsafe"
 
+	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -75,14 +76,16 @@ func (l *Link) accept(b []byte, from netip.AddrPort, f *transport.Frame) bool {
 // if frames are authenticated, and else where it was first.
 func (l *Link) comesFrom(f *transport.Frame, from netip.AddrPort) bool {
 	s := l.heard.find(l.stations.load(), f.Src)
-	if s == nil {
+	if s == nil && l.mayLearn() {
 		l.learn(f.Src, from)
-		if s = l.stations.find(f.Src); s == nil {
-			return !l.authenticated.Load()
-		}
+		s = l.stations.find(f.Src)
 	}
-	if s.at != from || s.tentative {
-		if !l.authenticated.Load() {
+	authenticated := l.authenticated.Load()
+	switch {
+	case s == nil && (!authenticated || l.stations.load().isFull()):
+		return !authenticated
+	case s == nil, s.at != from, s.tentative:
+		if !authenticated {
 			l.rx.malformed.Add(1)
 			return false
 		}
@@ -90,10 +93,24 @@ func (l *Link) comesFrom(f *transport.Frame, from netip.AddrPort) bool {
 			l.moved = append(l.moved, moved{unsafe.SliceData(f.Payload), from})
 		}
 	}
-	if f.Dst == transport.Broadcast {
+	if s != nil && f.Dst == transport.Broadcast {
 		l.introduce(s)
 	}
 	return true
+}
+
+// learnRate bounds how often a second the tentative stations change, which takes tens of
+// microseconds; so often at once. One that is not learned is answered all the same, and can prove
+// itself: that it may not be known in between is what strangers can bring about.
+const (
+	learnRate  = 500
+	learnBurst = maxTentative
+)
+
+// mayLearn reports whether a stranger's word may change the table now: of a link without keys it
+// does until the table is full.
+func (l *Link) mayLearn() bool {
+	return !l.authenticated.Load() || l.learned.Take(int64(clock.Now().Since()))
 }
 
 // learn makes a station known that was heard.

@@ -97,11 +97,14 @@ func (r *recent) find(table *stationTable, mac transport.MAC) *station {
 // tentative one gives way: it is what a stranger says.
 func (s *stations) add(n *station) bool { return s.addAll([]*station{n}) == nil }
 
+// isFull reports whether there are as many known stations as may be.
+func (t *stationTable) isFull() bool { return len(t.byMAC) >= maxStations }
+
 // takes reports whether there is room for a station, and none known with its address. A tentative
 // one takes the place of another that is said to be elsewhere: the first word is a stranger's, too.
 func (t *stationTable) takes(n *station) bool {
 	same := t.otherByMAC[n.mac]
-	return len(t.byMAC) < maxStations && t.byMAC[n.mac] == nil && (!n.tentative || same == nil || same.at != n.at)
+	return !t.isFull() && t.byMAC[n.mac] == nil && (!n.tentative || same == nil || same.at != n.at)
 }
 
 // addAll adds stations of one kind, as add does, in one change: a program may know thousands, and a

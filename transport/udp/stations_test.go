@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/tokenbucket"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -53,7 +54,7 @@ func TestStations_AreBounded(t *testing.T) {
 // introduction, and a copy of the tentative ones alone. What says nothing new changes nothing.
 func TestStations_WhatStrangersCost(t *testing.T) {
 	at := netip.MustParseAddrPort("10.0.0.1:7401")
-	l := &Link{local: at, mac: numbered(0), socket: new(socket)}
+	l := &Link{local: at, mac: numbered(0), socket: new(socket), learned: tokenbucket.New(learnRate, learnBurst)}
 	byMAC := make(map[transport.MAC]*station)
 	for n := range 1000 {
 		byMAC[numbered(1+n)] = &station{mac: numbered(1 + n)}

@@ -44,6 +44,60 @@ func TestStrangers_GetFewFramesForAll(t *testing.T) {
 	})
 }
 
+// However many stations strangers make up, with frames of theirs or introductions, the table changes
+// 500 times a second, and 256 times at once. A frame of one that was not learned for that is handed
+// out, answered to where it came from, and makes its station known if it is authentic.
+func TestStrangers_ChangeTheTableSeldom(t *testing.T) {
+	l, err := Open("127.0.0.1:0", Config{MAC: numbered(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	l.Authenticates()
+	next, at := 0, netip.MustParseAddrPort("127.0.0.1:9")
+	var last transport.Frame
+	hear := func() {
+		f := plainFrame(l.mac)
+		f.Src, f.Payload = transport.MAC{2, 1, 0, 0, byte(next >> 8), byte(next)}, []byte("made up")
+		next++
+		if l.moved = l.moved[:0]; !l.accept(f.AppendTo(nil), at, &last) {
+			t.Fatal("a frame is not handed out")
+		}
+	}
+	hearOf := func() {
+		mac := transport.MAC{2, 2, 0, 0, byte(next >> 8), byte(next)}
+		next++
+		l.introduced(&transport.Frame{Payload: appendStation(nil, mac, at)})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			after time.Duration
+			do    func()
+			want  int
+		}{{0, hear, 256}, {time.Second / 10, hearOf, 50}, {time.Second / 10, hear, 50}, {time.Minute, hearOf, 256}, {0, hear, 0}} {
+			time.Sleep(c.after) // virtual
+			changes := 0
+			for range 1000 {
+				before := l.stations.load()
+				if c.do(); l.stations.load() != before {
+					changes++
+				}
+			}
+			if changes != c.want {
+				t.Errorf("%v later: %d changes, want %d", c.after, changes, c.want)
+			}
+		}
+	})
+	l.out.datagrams = nil
+	l.address(0, &transport.Frame{Dst: last.Src, Answers: &last})
+	if l.stations.find(last.Src) != nil || len(l.out.datagrams) != 1 || *l.out.datagrams[0].to != l.socket.address(at) {
+		t.Errorf("it was learned, or is answered by %v", l.out.datagrams)
+	}
+	if l.Authentic(&last); l.stations.find(last.Src) == nil {
+		t.Error("one that has proved itself is not known")
+	}
+}
+
 // Of the frames of a Poll that come from elsewhere than their station is, the first 64 can move it,
 // and until the next Poll.
 func TestMoves_AreBounded(t *testing.T) {
