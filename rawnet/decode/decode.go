@@ -39,7 +39,8 @@ type Record struct {
 	Service string  `json:"service,omitempty"` // of open
 	Limit   *uint64 `json:"limit,omitempty"`   // of open, accept, window: bytes before it are accepted
 	Reason  string  `json:"reason,omitempty"`  // of refuse and reset
-	Bytes   int     `json:"bytes"`             // of data
+	Bytes   int     `json:"bytes"`             // of data, in this frame
+	Partial bool    `json:"partial,omitempty"` // the rest of the data is in the frame behind
 
 	data []byte
 }
@@ -59,25 +60,31 @@ func (r *Record) String() string {
 	if r.Bytes > 0 {
 		s += fmt.Sprintf(", %d bytes", r.Bytes)
 	}
+	if r.Partial {
+		s += " and more"
+	}
 	return s
 }
 
-// Data returns a stream's bytes.
+// Data returns a stream's bytes that are in this frame.
 func (r *Record) Data() []byte { return r.data }
 
-// pushed reads what was pushed to the handler of streams. A record is never longer than a frame.
+// pushed reads what was pushed to the handler of streams. A record is never longer than a frame,
+// but data may fill up a frame that others have begun, and have its rest in the next one.
 func pushed(handler uint16, rec []byte, whole bool) decode.Record {
-	if handler != activemsg.HandlerID || !whole {
+	if handler != activemsg.HandlerID {
 		return nil
 	}
 	var m mux.Record
 	switch err := m.Parse(rec); {
+	case !whole && (err != nil || m.Kind != mux.Data):
+		return nil
 	case errors.Is(err, mux.ErrVersion):
 		return decode.Malformed{Reason: "record of a stream, of another version", Rest: rec}
 	case err != nil:
 		return decode.Malformed{Reason: "record of a stream", Rest: rec}
 	}
-	r := &Record{Kind: m.Kind.String(), Stream: fmt.Sprintf("%x", m.Stream), Sender: "acceptor"}
+	r := &Record{Kind: m.Kind.String(), Stream: fmt.Sprintf("%x", m.Stream), Sender: "acceptor", Partial: !whole}
 	if m.Dialer {
 		r.Sender = "dialer"
 	}

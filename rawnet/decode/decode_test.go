@@ -47,7 +47,13 @@ func TestRecords(t *testing.T) {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, want)
 		}
 	}
-	// What is not for the handler of streams, or not all of it, is an operation.
+	// Data whose rest is in the next frame.
+	data := frame(t, decodetest.Unhex(t, golden[3].bytes))
+	data[21] = 2
+	if got := text(251, data); got != `requests 7, ack 12|stream 12ab, dialer: data, 2 bytes and more "hi"` {
+		t.Error(got)
+	}
+	// What is not for the handler of streams, or the beginning of anything else, is an operation.
 	other := frame(t, []byte("hi"))
 	other[25] = 2
 	if got := text(251, other); got != `requests 7, ack 12|push id 2, 2 bytes "hi"` {
