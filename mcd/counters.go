@@ -27,7 +27,7 @@ type Counters struct {
 	DropKey    uint64 `json:"drop_key"`    // with keys: of a key that is not valid here
 	DropTag    uint64 `json:"drop_tag"`    // with keys: forged, or changed on the way
 	DropReplay uint64 `json:"drop_replay"` // with keys: came before, or too late
-	DropStale  uint64 `json:"drop_stale"`  // with keys: of a sender that does not answer: recorded before
+	DropStale  uint64 `json:"drop_stale"`  // with keys: its sender does not answer, or it is older than this endpoint
 	DropBudget uint64 `json:"drop_budget"` // with keys: of unknown senders, of which too many send
 
 	RxContacts        uint64 `json:"rx_contacts"`         // frames by which nodes with keys got to know this one

@@ -28,6 +28,26 @@ func TestVerifier_OldFramesAfterTheProof(t *testing.T) {
 	expect(t, again, "live", "late")
 }
 
+// What was kept until its sender had answered, and proves to be older than its receiver, has expired,
+// and does not count as a replay: docs/wire-format.md.
+func TestVerifier_OldFramesBeforeTheProof(t *testing.T) {
+	a, b := newNode(t, "a", 1, false, secret(1)), newNode(t, "b", 2, false, secret(1))
+	w := newNetwork(a, b)
+	w.deliver(a.send(b.mac, "one"), a.send(b.mac, "two"))
+	expect(t, b, "one", "two")
+	old := slices.Clone(w.recorded)
+	w.pass(time.Second)
+	again := newNodeAt(t, w.now, "b again", 2, false, secret(1))
+	w.restart(1, again)
+	w.pass(OpeningTime)
+	w.deliver(old...)
+	w.pass(2 * askLife)
+	expect(t, again)
+	if again.expired != 2 || again.verdicts[Replayed] != 0 {
+		t.Errorf("%d have expired, and %d are replays; want 2, and none", again.expired, again.verdicts[Replayed])
+	}
+}
+
 // A sender that was forgotten, for want of room, proves itself again: what had been accepted of it
 // is not accepted a second time.
 func TestForgotten_ItsFramesStayRefused(t *testing.T) {
