@@ -192,8 +192,9 @@ local stream_kinds = { "open", "accept", "refuse", "data", "window", "fin", "clo
 
 local function record_of_stream(rec, tree, whole)
   local len = rec:len()
-  if len < 12 or not whole then return nil end
+  if len < 12 then return nil end
   local kind, version = bit.band(rec(0, 1):uint(), 0x0f), bit.rshift(rec(0, 1):uint(), 4)
+  if not whole and kind ~= 4 then return nil end
   local flags, reason = rec(1, 1):uint(), rec(2, 1):uint()
   local has_limit, ends, at = kind == 1 or kind == 2 or kind == 5, kind == 3 or kind == 8, 12
   if version ~= 1 and not ends or not stream_kinds[kind] or flags > 1 or rec(3, 1):uint() ~= 0 then return nil end
@@ -213,7 +214,7 @@ local function record_of_stream(rec, tree, whole)
     about = string.format('open "%s"', rec(at):string())
   elseif kind == 4 then
     tree:add(f.data, rec(at))
-    about = string.format("data %d bytes", rest)
+    about = string.format("data %d bytes", rest) .. (whole and "" or " and more")
   end
   return about
 end
