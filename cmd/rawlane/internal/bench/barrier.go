@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,15 +40,20 @@ const (
 	maxBarriers = 1_000_000
 	// barrierWork is the work between two barriers in the paper's benchmark.
 	barrierWork = 30 * time.Microsecond
+	// maxWork bounds --work: an interrupt is noticed behind it.
+	maxWork = time.Second
 	// barrierWarmUp is the least number of barriers that do not count.
 	barrierWarmUp = 20
 )
+
+// auto is the algorithm that a group chooses by itself.
+const auto = "auto"
 
 // barrierLoops are the loops of the benchmark.
 var barrierLoops = []string{"work", "tight"}
 
 func newBarrierCommand() *cobra.Command {
-	b := &barrierBench{algos: []string{"auto"}, bench: bench{
+	b := &barrierBench{algos: []string{auto}, bench: bench{
 		name:  "barrier",
 		short: "One barrier among all nodes",
 		long: `Measures barriers in two loops: with some work between one and the next, as in the paper, and
@@ -86,8 +93,15 @@ With offload, node 0 counts in the path of its NIC (XDP) where it may.
 }
 
 func (b *barrierBench) prepare(cmd *cobra.Command) error {
-	if b.work < 0 || b.peerTimeout <= 0 {
-		return cli.Misuse("--work %v --peer-timeout %v: want 0 or more, and more than 0", b.work, b.peerTimeout)
+	switch {
+	case b.work < 0 || b.work > maxWork:
+		return cli.Misuse("--work %v: want 0 to %v", b.work, maxWork)
+	case b.peerTimeout < time.Microsecond:
+		return cli.Misuse("--peer-timeout %v: want %v or more", b.peerTimeout, time.Microsecond)
+	case !b.mpi && cmd.Flags().Changed("mpi-transport"):
+		return cli.Misuse("--mpi-transport: is for --compare-mpi")
+	case b.table != "" && !slices.Contains(b.algos, auto):
+		return cli.Misuse("--table %s: is for --algo %s (%s is given)", b.table, auto, strings.Join(b.algos, ","))
 	}
 	b.cluster.Grace = b.peerTimeout + reportTime
 	if b.table != "" {

@@ -98,6 +98,9 @@ func (c *ClusterFlags) validateTag() error {
 		if c.VID != NoVID {
 			return cli.Misuse("--vid and --manager: want one of the two")
 		}
+		if c.PCP != 0 || c.dei {
+			return cli.Misuse("--pcp and --dei are parts of a tag: the manager's routes have their own")
+		}
 		if _, err := manager.ParseAddr(c.Manager); err != nil {
 			return cli.AsMisuse(err)
 		}
