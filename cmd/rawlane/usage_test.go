@@ -37,6 +37,7 @@ func TestMisuse(t *testing.T) {
 		{"proxy --tcp :1 --service x --to 1:x --node 0", "one of the two"},
 		{"proxy --tcp :1 --node 0", "--to: where do connections go?"},
 		{"proxy --tcp :1 --to x --node 0", `--to "x": want NODE:SERVICE`},
+		{"proxy --tcp :1 --to 7:x --node 0", `--to "7:x": there are 2 nodes (give more --nodes)`},
 		{"proxy --tcp 6379 --to 1:x --node 0", `--tcp "6379": want HOST:PORT`},
 		{"proxy --tcp :65536 --to 1:x --node 0", "with a port of 0 to 65535"},
 		{"proxy --tcp :1 --to web:x --node 0", `--to "web:x": want NODE:SERVICE, with the node's number`},

@@ -71,10 +71,17 @@ func (v *verb) validate() error {
 			return cli.Misuse("--to %q: want HOST:PORT, with a port of 1 to 65535 or the name of one", v.to)
 		}
 	}
-	if node, err := strconv.ParseUint(host, 10, 16); v.tcp != "" && (err != nil || mcd.NodeID(node) > mcd.MaxNodeID) {
+	node, err := strconv.ParseUint(host, 10, 16)
+	if v.tcp != "" && (err != nil || mcd.NodeID(node) > mcd.MaxNodeID) {
 		return cli.Misuse("--to %q: want NODE:SERVICE, with the node's number (HOST:PORT goes with --service)", v.to)
 	}
-	return v.cluster.Validate()
+	if err := v.cluster.Validate(); err != nil {
+		return err
+	}
+	if v.tcp != "" && v.cluster.Hostfile == "" && int(node) >= v.cluster.Nodes {
+		return cli.Misuse("--to %q: there are %d nodes (give more --nodes)", v.to, v.cluster.Nodes)
+	}
+	return nil
 }
 
 func (v *verb) run(cmd *cobra.Command, _ []string) (err error) {
