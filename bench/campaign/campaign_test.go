@@ -356,3 +356,17 @@ func absolute(t *testing.T, path string) string {
 	}
 	return path
 }
+
+// A cell that is interrupted leaves no histories behind: they tell nothing.
+func TestRunCell_Interrupted(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	if _, err := runCell(ctx, 2, 0); err == nil {
+		t.Error("want an error: it was interrupted")
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v, want an empty folder", left, err)
+	}
+}

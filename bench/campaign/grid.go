@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -66,7 +67,7 @@ func runCell(ctx context.Context, unit string, cell *grid.Cell, n int, cursor ui
 	}
 	o, err := cell.Run(ctx, n, cursor+1, dir)
 	if err != nil {
-		return r, fmt.Errorf("cell %q, %d nodes: %w", cell.Name, n, err)
+		return r, errors.Join(fmt.Errorf("cell %q, %d nodes: %w", cell.Name, n, err), os.RemoveAll(dir))
 	}
 	r.figures = map[string]uint64{"cells": 1, "barriers on sockets": o.Barriers, "events of histories": o.Events}
 	for _, took := range o.Noticed {
