@@ -58,6 +58,10 @@ func ofClosed(err error) error {
 // errGone: the other process takes this one for down, or for one that began anew.
 var errGone = errors.New("it has given this process up")
 
+// errUnreturned: a wait did not return, as a function of another port's, which ran in it, has
+// panicked or ended the goroutine.
+var errUnreturned = errors.New("a wait has not returned, by a function that was called in it")
+
 // What agreements say of a process.
 var (
 	errFound    = errors.New("another process has found it down")

@@ -150,15 +150,10 @@ func (c *Comm) await(
 		return &Message{comm: c, status: fromNobody}, nil
 	}
 	w.mu.Lock()
-	expect := w.expected(p.pattern.Source)
-	w.probes = append(w.probes, p)
-	w.out = w.engine.Await(&p.pattern, w.out[:0])
-	w.act()
-	w.run()
-	w.expect(expect)
-	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.probes = append(w.probes, p)
 	defer w.endProbe(p)
+	w.runProbe(p)
 	for {
 		p.completion.Reset()
 		if m := look(w.engine, &p.pattern); m != nil {
@@ -167,13 +162,21 @@ func (c *Comm) await(
 		if err := c.noMessage(&p.pattern); err != nil {
 			return nil, err
 		}
-		w.mu.Unlock()
-		err := w.await(ctx, &p.completion)
-		w.mu.Lock()
+		err := w.awaitOutside(ctx, &p.completion)
 		if err != nil && !p.completion.Done() {
 			return nil, err
 		}
 	}
+}
+
+// runProbe says that a probe waits, and has who may send to it probed. The caller holds mu, which
+// runProbe gives back meanwhile.
+func (w *World) runProbe(p *probe) {
+	defer w.mu.Lock()
+	defer w.expect(w.expected(p.pattern.Source))
+	w.out = w.engine.Await(&p.pattern, w.out[:0])
+	w.act()
+	w.run()
 }
 
 // endProbe forgets a probe. The caller holds mu.

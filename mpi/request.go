@@ -99,6 +99,15 @@ func (w *World) await(ctx context.Context, c *mcd.Completion) error {
 	return ofClosed(w.layer.Handler.Await(ctx, c))
 }
 
+// awaitOutside is await by one that holds mu, which is given back meanwhile. It is held again
+// however the wait ends: a function of another port's, which runs in it, may panic or end the
+// goroutine.
+func (w *World) awaitOutside(ctx context.Context, c *mcd.Completion) error {
+	w.mu.Unlock()
+	defer w.mu.Lock()
+	return w.await(ctx, c)
+}
+
 // Wait waits until the request is complete. The end of ctx ends the wait, and not the request.
 // Errors: ErrTruncate, ErrCancelled, ErrRevoked, ErrClosed; a *ProcessError; ctx's.
 func (r *Request) Wait(ctx context.Context) (Status, error) {

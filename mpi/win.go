@@ -245,29 +245,38 @@ func (v *window) Free(ctx context.Context) error {
 	if err == nil {
 		err = v.outside()
 	}
-	if err != nil {
+	if err == nil {
+		v.freed = true
+		err = v.free(ctx)
+	} else {
 		w.mu.Unlock()
-		return fmt.Errorf("free window: %w", err)
 	}
-	v.freed = true
-	if err = v.broken; err == nil { // else its barrier is still entered
-		err = v.await(ctx, v.sent)
-	}
-	w.mu.Unlock()
-	if err == nil {
-		err = v.flush(ctx, v.members...)
-	}
-	if err == nil {
-		err = v.comm.Barrier(ctx)
-	}
-	if err != nil {
-		v.tellFreed()
-	}
-	v.release()
 	if err != nil {
 		return fmt.Errorf("free window: %w", err)
 	}
 	return nil
+}
+
+// free ends a window that is free of epochs: with all others, or alone if that fails. The caller
+// holds World.mu, which free gives back.
+func (v *window) free(ctx context.Context) error {
+	err := errUnreturned
+	defer func() {
+		v.w.mu.Unlock()
+		if err != nil {
+			v.tellFreed()
+		}
+		v.release()
+	}()
+	broken := v.broken // then its barrier is still entered
+	if broken == nil {
+		broken = v.await(ctx, v.sent)
+	}
+	if broken == nil {
+		broken = v.meet(ctx)
+	}
+	err = broken
+	return err
 }
 
 // tellFreed tells all others that the window is freed without them.

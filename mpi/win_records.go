@@ -46,16 +46,16 @@ func (v *window) newCall(m *member, size int) *call {
 
 // endCall waits for the answer to a call, puts its data into some memory, and ends the call.
 func (v *window) endCall(ctx context.Context, c *call, into []byte) error {
-	err := v.w.await(ctx, &c.completion)
 	v.w.mu.Lock()
 	defer v.w.mu.Unlock()
+	defer v.forget(c)
+	err := v.w.awaitOutside(ctx, &c.completion)
 	if c.completion.Done() {
 		err = c.completion.Err()
 	}
 	if err == nil {
 		copy(into, c.data)
 	}
-	v.forget(c)
 	return err
 }
 
@@ -339,9 +339,7 @@ func (v *window) await(ctx context.Context, ready func() (bool, error)) error {
 		if done, err := ready(); done || err != nil {
 			return err
 		}
-		v.w.mu.Unlock()
-		err := v.w.await(ctx, q)
-		v.w.mu.Lock()
+		err := v.w.awaitOutside(ctx, q)
 		switch {
 		case v.w.closed:
 			return ErrClosed

@@ -35,17 +35,24 @@ func (v *window) Fence(ctx context.Context) error {
 		err = v.broken
 	}
 	if err == nil {
-		w.mu.Unlock()
-		if err = v.flush(ctx, v.members...); err == nil {
-			err = v.comm.Barrier(ctx)
-		}
-		w.mu.Lock()
+		v.fenced, v.broken = false, errUnreturned
+		err = v.meet(ctx)
 		v.broken = err
 	}
 	if v.fenced = err == nil; !v.fenced {
 		return fmt.Errorf("fence: %w", err)
 	}
 	return nil
+}
+
+// meet is what all do at a fence. The caller holds World.mu, which meet gives back meanwhile.
+func (v *window) meet(ctx context.Context) error {
+	v.w.mu.Unlock()
+	defer v.w.mu.Lock()
+	if err := v.flush(ctx, v.members...); err != nil {
+		return err
+	}
+	return v.comm.Barrier(ctx)
 }
 
 // outside says whether the process is in an epoch other than a fence's. The caller holds World.mu.
@@ -104,16 +111,18 @@ func (v *window) beginLock(m *member, exclusive bool) (*call, error) {
 // endLock waits for a lock.
 func (v *window) endLock(ctx context.Context, c *call) error {
 	m, id := c.m, c.id
-	err := v.endCall(ctx, c, nil)
-	w := v.w
-	w.mu.Lock()
-	if err != nil {
-		v.unlock(m, id)
-		return err
-	}
-	m.held = true
-	w.mu.Unlock()
-	return nil
+	err := errUnreturned
+	defer func() {
+		v.w.mu.Lock()
+		if err != nil {
+			v.unlock(m, id)
+			return
+		}
+		m.held = true
+		v.w.mu.Unlock()
+	}()
+	err = v.endCall(ctx, c, nil)
+	return err
 }
 
 // unlock gives a lock back, also one that is waited for. The caller holds World.mu, which unlock
@@ -157,32 +166,47 @@ func (v *window) LockAll(ctx context.Context) (err error) {
 		return fmt.Errorf("lock of all: %w", err)
 	}
 	calls := make([]*call, len(v.members))
+	ids := make([]uint32, len(calls)) // of this one
+	locked := false
+	defer func() {
+		if !locked {
+			v.unlockThose(calls, ids)
+		}
+	}()
 	for k, m := range v.members {
 		var err2 error
-		calls[k], err2 = v.beginLock(m, false)
+		if calls[k], err2 = v.beginLock(m, false); err2 == nil {
+			ids[k] = calls[k].id
+		}
 		err = errors.Join(err, failure("lock of", k, err2))
 	}
-	ids := make([]uint32, len(calls)) // of this one
 	for k, c := range calls {
 		if c != nil {
-			ids[k] = c.id
 			err = errors.Join(err, failure("lock of", k, v.endLock(ctx, c)))
 		}
 	}
-	if err == nil {
+	if locked = err == nil; locked {
 		w.mu.Lock()
 		v.allLocked = true
 		w.mu.Unlock()
-		return nil
-	}
-	for k, m := range v.members {
-		if w.mu.Lock(); m.held && m.lock == ids[k] {
-			v.unlock(m, m.lock)
-		} else {
-			w.mu.Unlock()
-		}
 	}
 	return err
+}
+
+// unlockThose gives back the locks of a LockAll that has failed, by their numbers, also those that
+// it does not wait for any more.
+func (v *window) unlockThose(calls []*call, ids []uint32) {
+	for k, m := range v.members {
+		v.w.mu.Lock()
+		if ids[k] == 0 || m.lock != ids[k] {
+			v.w.mu.Unlock()
+			continue
+		}
+		if v.calls[ids[k]] != nil {
+			v.forget(calls[k])
+		}
+		v.unlock(m, ids[k])
+	}
 }
 
 // UnlockAll ends the epoch that LockAll has begun: MPI_Win_unlock_all. It is as Unlock of all.
