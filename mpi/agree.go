@@ -155,8 +155,10 @@ func (c *Comm) agree(ctx context.Context, given consensus.Contribution) (consens
 	given.Acknowledged = a.acknowledged
 	a.waiting = append(a.waiting, o)
 	c.settle(c.consensus().Begin(given, nil))
-	w.run()
-	w.expect(expect)
+	func() {
+		defer w.expect(expect)
+		w.run()
+	}()
 	if !o.completion.Done() {
 		if err := w.await(ctx, &o.completion); !o.completion.Done() {
 			return consensus.Value{}, err

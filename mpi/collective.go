@@ -60,14 +60,42 @@ func (c *Comm) number(ctx context.Context, name string) collective {
 }
 
 func (o collective) run(f func(o collective) error) error {
+	returned := false
+	defer func() {
+		if !returned {
+			o.endRequests()
+		}
+	}()
 	err := o.over()
 	if err == nil {
 		err = f(o)
 	}
+	returned = true
 	if err != nil {
 		return fmt.Errorf("%s: %w", o.name, err)
 	}
 	return nil
+}
+
+// endRequests ends what is under way of an operation that does not return: its memory is the
+// caller's.
+func (o collective) endRequests() {
+	w := o.w
+	var mine []*Request
+	w.mu.Lock()
+	for r := w.active; r != nil; r = r.next {
+		context, tag := r.send.Context, r.send.Tag
+		if r.receive.Owner == r {
+			context, tag = r.receive.Context, r.receive.Tag
+		}
+		if r.comm == o.Comm && context == o.context+1 && tag == o.tag && !r.withdrawn {
+			mine = append(mine, r)
+		}
+	}
+	w.mu.Unlock()
+	for _, r := range mine {
+		_, _ = r.end(errUnreturned)
+	}
 }
 
 // checkRoot checks the root of an operation.

@@ -58,10 +58,12 @@ func Sendrecv[T, U Element](
 	ctx context.Context, c *Comm, data []T, to, tag int, buf []U, from, fromTag int,
 ) (Status, error) {
 	r := Irecv(c, buf, from, fromTag)
+	sent := false
+	defer r.endUnless(&sent)
 	if err := Send(ctx, c, data, to, tag); err != nil {
-		_, _ = r.cancel(err) // buf is the caller's again
-		return Status{}, err
+		return Status{}, err // and buf is the caller's again
 	}
+	sent = true
 	return r.finish(ctx)
 }
 
@@ -117,7 +119,7 @@ func (c *Comm) send(r *Request, context uint32, to matching.Rank, tag int32, syn
 	if w.refuses(r, to) {
 		return r
 	}
-	expect := w.expected(to)
+	defer w.expect(w.expected(to)) // also if the calls below do not return
 	r.send = matching.Send{
 		To: to, Envelope: matching.Envelope{Context: context, Tag: tag, Size: len(r.memory)},
 		Synchronous: synchronous, Owner: r,
@@ -125,17 +127,15 @@ func (c *Comm) send(r *Request, context uint32, to matching.Rank, tag int32, syn
 	w.stats.Sent++
 	w.stats.SentBytes += uint64(len(r.memory))
 	if len(r.memory) > w.cfg.EagerLimit {
-		w.awaitOffer(&r.send)
+		w.awaitOffer(r)
 	}
 	if !r.active { // the world was closed, or the communicator revoked
 		w.mu.Unlock()
-		w.expect(expect)
 		return r
 	}
 	w.out = w.engine.Send(&r.send, w.out[:0])
 	w.act()
-	w.run()
-	w.expect(expect)
+	r.run()
 	return r
 }
 
@@ -146,14 +146,24 @@ const (
 	offerPolls = 100 // in virtual time, and where a poll takes next to none
 )
 
-// awaitOffer polls for an offer. The caller holds mu, which awaitOffer gives back meanwhile.
-func (w *World) awaitOffer(s *matching.Send) {
-	start := time.Now()
+// awaitOffer polls for an offer for a send, which ends if a poll does not return. The caller holds
+// mu, which awaitOffer gives back meanwhile.
+func (w *World) awaitOffer(r *Request) {
+	polled := false
+	defer func() {
+		if !polled {
+			w.mu.Lock()
+			w.complete(r, errUnreturned)
+			w.mu.Unlock()
+		}
+	}()
+	start, s := time.Now(), &r.send
 	for k := 0; k < offerPolls && !w.engine.HasOffer(s.To, &s.Envelope) && time.Since(start) < offerTime; k++ {
 		w.mu.Unlock()
 		w.ep.Progress()
 		w.mu.Lock()
 	}
+	polled = true
 }
 
 // refuses completes a request that cannot succeed; then it gives mu back.
@@ -208,7 +218,7 @@ func (c *Comm) receive(r *Request, context uint32, from matching.Rank, tag int32
 	if w.refuses(r, matching.AnySource) { // what a process has sent before it went is received
 		return r
 	}
-	expect := w.expected(from)
+	defer w.expect(w.expected(from)) // also if the calls below do not return
 	r.receive = matching.Receive{
 		Pattern:  matching.Pattern{Source: from, Context: context, Tag: tag},
 		Capacity: len(r.memory), Owner: r,
@@ -216,9 +226,16 @@ func (c *Comm) receive(r *Request, context uint32, from matching.Rank, tag int32
 	w.out = w.engine.Post(&r.receive, w.out[:0])
 	w.act()
 	w.failIfDeserted(r)
-	w.run()
-	w.expect(expect)
+	r.run()
 	return r
+}
+
+// run is World.run for a request that is begun: if it does not return, the request ends.
+func (r *Request) run() {
+	ran := false
+	defer r.endUnless(&ran)
+	r.comm.w.run()
+	ran = true
 }
 
 // expected returns which processes are to be probed from now on, as somebody waits for a rank, or
@@ -272,10 +289,26 @@ func (r *Request) Cancel() {
 	w.run()
 }
 
-// finish waits for a request that nobody else knows. If the wait ends by an error, so does the
-// request: its memory is the caller's.
+// finish waits for a request that nobody else knows. If the wait ends by an error, or does not
+// return, so does the request: its memory is the caller's.
 func (r *Request) finish(ctx context.Context) (Status, error) {
+	waited := false
+	defer r.endUnless(&waited)
 	err := r.await(ctx)
+	waited = true
+	return r.end(err)
+}
+
+// endUnless ends a request whose caller goes before all is done, also if that panics or ends its
+// goroutine.
+func (r *Request) endUnless(done *bool) {
+	if !*done && r.comm != nil {
+		_, _ = r.end(errUnreturned)
+	}
+}
+
+// end ends a request whose wait is over, if it is not complete, with an error.
+func (r *Request) end(err error) (Status, error) {
 	switch {
 	case r.completion.Done():
 		return r.outcome()

@@ -96,10 +96,17 @@ func (o collective) multicast(buf []byte, root int, first func() error) error {
 	}
 	number, err := m.source(root, o.members[root]).begin()
 	o.w.mu.Unlock()
-	if err == nil {
-		err = o.listen(m, root, number, buf, first())
+	if err != nil {
+		return err
 	}
-	return err
+	err = errUnreturned
+	defer func() {
+		if err == errUnreturned { //nolint:errorlint // the very value: first has not returned
+			_ = o.listen(m, root, number, nil, err)
+		}
+	}()
+	err = first()
+	return o.listen(m, root, number, buf, err)
 }
 
 // share multicasts what each process has to all, which put that of rank k into all's k-th part.
@@ -124,8 +131,17 @@ func (o collective) share(data []byte, all func(rank int) []byte, err error) err
 			parts[k].comes = true
 		}
 	}
+	heard := 0 // of the parts
+	defer func() {
+		for k := heard; k < len(parts); k++ { // a wait has not returned
+			if parts[k].comes {
+				_ = o.listen(m, k, parts[k].number, nil, errUnreturned)
+			}
+		}
+	}()
 	failed := o.lead(m, parts[o.rank].number, data, err)
 	for k, p := range parts {
+		heard++
 		switch {
 		case !p.comes:
 		case err != nil:
@@ -145,6 +161,14 @@ func (o collective) listen(m *multicasts, root int, number uint32, buf []byte, e
 	s := m.sources[root]
 	r := w.spare.request()
 	o.begin(r, buf)
+	defer func() {
+		if s.end(number) && w.all[s.rank].err == nil && !w.closed {
+			o.sendMulticast(root, &wire.Multicast{Kind: wire.Have, Number: s.ended, Missed: s.missed})
+			s.missed = 0
+		}
+		w.spare.keepRequest(r)
+		w.run()
+	}()
 	switch v := s.slot(number); {
 	case err != nil:
 	case v.came:
@@ -161,12 +185,6 @@ func (o collective) listen(m *multicasts, root int, number uint32, buf []byte, e
 	if err == nil && !s.slot(number).came {
 		err = o.await(r, s, number)
 	}
-	if s.end(number) && w.all[s.rank].err == nil && !w.closed {
-		o.sendMulticast(root, &wire.Multicast{Kind: wire.Have, Number: s.ended, Missed: s.missed})
-		s.missed = 0
-	}
-	w.spare.keepRequest(r)
-	w.run()
 	return err
 }
 
@@ -181,24 +199,31 @@ func (o collective) await(r *Request, s *source, number uint32) error {
 	w.awaited = append(w.awaited, awaited{o.Comm, s, number, due, askAfter})
 	w.askAt(due)
 	w.askBehind(s)
-	err := o.sleep(r, w.expected(s.rank))
-	k := slices.IndexFunc(w.awaited, func(a awaited) bool { return a.from == s && a.number == number })
-	last := len(w.awaited) - 1
-	w.awaited[k], w.awaited[last] = w.awaited[last], awaited{}
-	w.awaited = w.awaited[:last]
-	return err
+	defer func() {
+		k := slices.IndexFunc(w.awaited, func(a awaited) bool { return a.from == s && a.number == number })
+		last := len(w.awaited) - 1
+		w.awaited[k], w.awaited[last] = w.awaited[last], awaited{}
+		w.awaited = w.awaited[:last]
+	}()
+	return o.sleep(r, w.expected(s.rank))
 }
 
-// sleep waits for an active request, which ends with the wait. Who is expected is probed. The
-// caller holds World.mu, which sleep gives back meanwhile, and what is queued is carried out.
-func (o collective) sleep(r *Request, expect []*process) error {
+// sleep waits for an active request, which ends with the wait, also if that does not return. Who is
+// expected is probed. The caller holds World.mu, which sleep gives back meanwhile, and what is
+// queued is carried out.
+func (o collective) sleep(r *Request, expect []*process) (err error) {
 	w := o.w
-	w.run()
-	w.expect(expect)
-	err := w.await(o.ctx, &r.completion)
-	w.mu.Lock()
-	w.complete(r, err) // if the wait has ended without
-	return r.completion.Err()
+	err = errUnreturned
+	defer func() {
+		w.mu.Lock()
+		w.complete(r, err) // if the wait has ended without
+		err = r.completion.Err()
+	}()
+	func() {
+		defer w.expect(expect)
+		w.run()
+	}()
+	return w.await(o.ctx, &r.completion)
 }
 
 // state says why nothing is sent or received in the communicator any more, if that is so. The

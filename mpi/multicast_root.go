@@ -47,18 +47,29 @@ func (t *root) begin() uint32 {
 // lead is the root's part of a multicast, unless err says that it has failed already. Its error
 // names the processes that are down. The caller holds World.mu, which lead gives back.
 func (o collective) lead(m *multicasts, number uint32, buf []byte, err error) error {
-	if err == nil {
-		err = o.awaitRoom(m, number)
-	}
-	if err == nil {
-		err = o.state()
-	}
-	m.root.waiting = slices.DeleteFunc(m.root.waiting, func(n uint32) bool { return n == number })
-	if err != nil {
-		o.w.mu.Unlock()
+	if err = o.mayTell(m, number, err); err != nil {
 		return err
 	}
 	return o.tell(m, number, buf)
+}
+
+// mayTell waits until a multicast may go, or says why it does not. The caller holds World.mu, which
+// mayTell gives back unless it may; then it goes at once, or is given up.
+func (o collective) mayTell(m *multicasts, number uint32, failed error) (err error) {
+	err = errUnreturned
+	defer func() {
+		m.root.waiting = slices.DeleteFunc(m.root.waiting, func(n uint32) bool { return n == number })
+		if err != nil {
+			o.w.mu.Unlock()
+		}
+	}()
+	if failed != nil {
+		return failed
+	}
+	if err := o.awaitRoom(m, number); err != nil {
+		return err
+	}
+	return o.state()
 }
 
 // awaitRoom waits until a multicast takes the place of one that nobody asks for any more. The
@@ -79,9 +90,8 @@ func (o collective) awaitRoom(m *multicasts, number uint32) error {
 	for _, rank := range o.members {
 		expect = append(expect, w.expected(rank)...)
 	}
-	err := o.sleep(r, expect)
-	w.spare.keepRequest(r)
-	return err
+	defer w.spare.keepRequest(r)
+	return o.sleep(r, expect)
 }
 
 // hasRoom reports whether all that live have the multicast whose place another one takes; and the

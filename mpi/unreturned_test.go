@@ -1,9 +1,11 @@
 package mpi
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -106,5 +108,115 @@ func TestUnreturned_Locks(t *testing.T) {
 			}
 		}
 		inBoth(t, func(c *Comm) error { return win[c.Rank()].Free(ctx) }, worlds...)
+	})
+}
+
+// What a call was to send or to receive that does not return has its memory no more.
+func TestUnreturned_Messages(t *testing.T) {
+	eachLeave(t, func(t *testing.T, worlds []*World, d []*Comm, unreturned func(func(context.Context))) {
+		for _, size := range []int{8, 64 << 10} { // kept, and written or read by the other process
+			memory, data := make([]byte, size), bytes.Repeat([]byte{1}, size)
+			unreturned(func(ctx context.Context) { _, _ = Recv(ctx, d[0], memory, 1, 0) })
+			unreturned(func(ctx context.Context) {
+				_, _ = Sendrecv(ctx, d[0], data, 1, 1, memory, 1, 0)
+			})
+			unreturned(func(ctx context.Context) { _ = Ssend(ctx, d[0], data, 1, 2) })
+			inBoth(t, func(c *Comm) error {
+				c = d[c.Rank()]
+				switch c.Rank() {
+				case 0:
+					_, err := Recv(t.Context(), c, make([]byte, size), 1, 0)
+					return err
+				case 1:
+					return Send(t.Context(), c, data, 0, 0)
+				}
+				return nil
+			}, worlds...)
+			if bytes.Contains(memory, []byte{1}) {
+				t.Errorf("%d bytes: a message has come to who waits no more", size)
+			}
+			_, err := Recv(t.Context(), d[1], make([]byte, size), 0, 2)
+			if size > DefaultEagerLimit != errors.Is(err, ErrWithdrawn) {
+				t.Errorf("%d bytes: the message that was given up: %v", size, err)
+			}
+		}
+		for r := worlds[0].active; r != nil; r = r.next {
+			if !r.withdrawn {
+				t.Errorf("%+v is left", r)
+			}
+		}
+	})
+}
+
+// A collective operation that does not return is over: nothing comes to its memory, and those that
+// follow are of all.
+func TestUnreturned_Collectives(t *testing.T) {
+	for name, call := range map[string]func(ctx context.Context, c *Comm, memory []int) error{
+		"bcast": func(ctx context.Context, c *Comm, memory []int) error { return Bcast(ctx, c, memory[:1], 1) },
+		"gather": func(ctx context.Context, c *Comm, memory []int) error {
+			return Gather(ctx, c, []int{min(7, 7*c.Rank())}, memory, 0)
+		},
+		"allreduce": func(ctx context.Context, c *Comm, memory []int) error {
+			return Allreduce(ctx, c, []int{7}, memory[:1], Sum)
+		},
+		"long": func(ctx context.Context, c *Comm, memory []int) error {
+			return Gather(ctx, c, slices.Repeat([]int{min(7, 7*c.Rank())}, 10_000), memory, 0)
+		},
+	} {
+		eachLeave(t, func(t *testing.T, worlds []*World, d []*Comm, unreturned func(func(context.Context))) {
+			memory := make([]int, 30_000)
+			unreturned(func(ctx context.Context) {
+				if name == "long" {
+					_ = call(ctx, d[0], memory)
+				} else {
+					_ = call(ctx, d[0], memory[:3])
+				}
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			inBoth(t, func(c *Comm) error {
+				if c = d[c.Rank()]; c.Rank() == 0 {
+					return nil
+				}
+				_ = call(ctx, c, slices.Repeat([]int{7}, 3)) // rank 0 may be missing in it
+				return nil
+			}, worlds...)
+			if slices.Contains(memory, 7) {
+				t.Errorf("%s: an operation that is over has written", name)
+			}
+			inBoth(t, func(c *Comm) (err error) {
+				c = d[c.Rank()]
+				for k := 0; k < 3*multicastWindow && err == nil; k++ {
+					sum := []int{0}
+					if err = Allreduce(t.Context(), c, []int{1}, sum, Sum); sum[0] != 3 {
+						t.Errorf("%s: the sum is %d", name, sum[0])
+					}
+					err = errors.Join(err, Bcast(t.Context(), c, sum, k%3))
+				}
+				return errors.Join(err, c.Free(t.Context()))
+			}, worlds...)
+		})
+	}
+}
+
+// A root whose wait for room does not return has not sent its multicast, and says so.
+func TestUnreturned_Root(t *testing.T) {
+	eachLeave(t, func(t *testing.T, worlds []*World, d []*Comm, unreturned func(func(context.Context))) {
+		if err := Bcast(t.Context(), d[0], []int{1}, 0); err != nil {
+			t.Fatal(err)
+		}
+		unreturned(func(ctx context.Context) { _ = Bcast(ctx, d[0], []int{2}, 0) })
+		inBoth(t, func(c *Comm) error {
+			b := []int{0}
+			if c = d[c.Rank()]; c.Rank() > 0 {
+				if err := Bcast(t.Context(), c, b, 0); err != nil || b[0] != 1 {
+					t.Errorf("the first: %v, %v", b, err)
+				}
+				if err := Bcast(t.Context(), c, b, 0); !errors.Is(err, ErrWithdrawn) {
+					t.Errorf("the one that was given up: %v, %v", b, err)
+				}
+			}
+			return Bcast(t.Context(), c, []int{3}, 0)
+		}, worlds...)
 	})
 }
