@@ -3,8 +3,10 @@ package afpacket_test
 import (
 	"context"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -130,6 +132,28 @@ func TestTrains_NotOfIPv4(t *testing.T) {
 		}
 		if in[0].EtherType != ipv4 || len(in[0].Payload) != 100 {
 			t.Errorf("%v, %d bytes", in[0].EtherType, len(in[0].Payload))
+		}
+	})
+}
+
+// Packets that look like trains, and have no frames for the link, keep no slots of a ring: there is
+// room for the next frame once a Poll has looked at them.
+func TestTrains_FloodOfUnwantedOnes(t *testing.T) {
+	eachShared(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+		a, b := open(0, settings{}), open(1, settings{trains: true, small: true})
+		group := transport.Frame{Dst: transport.MAC{3, 0, 0, 0, 0, 9}, Src: a.MAC(), EtherType: 0x0800}
+		group.Payload, _ = hex.DecodeString("45000024000040000111" + "0321" + "ef524c01ef524c02" +
+			"0001" + "88b5" + "0010" + "76ca" + strings.Repeat("00", 18))
+		for range 40 { // more than the ring has slots
+			raw(t, bed, 0, group.AppendTo(nil))
+		}
+		in := make([]transport.Frame, 64)
+		if n, err := b.Poll(in); n != 0 || err != nil {
+			t.Errorf("Poll: %d frames, %v; want none", n, err)
+		}
+		send(t, a, series(b, 7, 1, 60)...)
+		if got := drain(t, b); !slices.Equal(got, []int{7}) {
+			t.Errorf("received %v, want the frame that was sent then", got)
 		}
 	})
 }

@@ -141,22 +141,22 @@ func (l *Link) receive(frames []transport.Frame) (n int) {
 			break
 		}
 		received := slot.received()
+		cars, isTrain := 0, false
 		if l.trains != nil {
-			if cars, isTrain := l.receiveTrain(slot, received, frames[n:]); isTrain {
-				n += cars
-				if l.trains.train.Left() {
-					break // or there is no buffer left
-				}
-				continue
-			}
+			cars, isTrain = l.receiveTrain(slot, received, frames[n:])
 		}
-		if afpacket.Accept(&l.attachment, received, &frames[n]) {
+		if !isTrain && afpacket.Accept(&l.attachment, received, &frames[n]) {
+			cars = 1
 			l.tpids = append(l.tpids, slot.tpid())
-			if n++; stamping {
+			if stamping {
 				l.stamps = append(l.stamps, slot.stamp())
 			}
-		} else if n == 0 {
+		}
+		if n += cars; n == 0 {
 			r.release(0)
+		}
+		if isTrain && l.trains.train.Left() {
+			break // or there is no buffer left
 		}
 	}
 	if n > 0 {
