@@ -67,7 +67,7 @@ func (c *Config) model() impair.Model {
 // Received + Duplicated = Lost + Cut + Overflowed + Delivered.
 type Counts struct {
 	Received   uint64 `json:"received"`   // from the inner link
-	Lost       uint64 `json:"lost"`       // by Config.Loss
+	Lost       uint64 `json:"lost"`       // by Config.Loss, or in the delay queue when the link was closed
 	Cut        uint64 `json:"cut"`        // received or sent while the cable was cut
 	Duplicated uint64 `json:"duplicated"` // came twice
 	Corrupted  uint64 `json:"corrupted"`

@@ -155,5 +155,8 @@ func TestCloseEmptiesTheDelayQueue(t *testing.T) {
 		if err := b.Wait(t.Context()); !errors.Is(err, transport.ErrClosed) {
 			t.Errorf("Wait: %v", err)
 		}
+		if c := b.Counts(); c.Lost != 10 || c.Received+c.Duplicated != c.Lost+c.Cut+c.Overflowed+c.Delivered {
+			t.Errorf("%+v; want the 10 that were in the queue among the lost", c)
+		}
 	})
 }

@@ -159,6 +159,7 @@ func (l *Link) Close() error {
 	err := l.Link.Close()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.counts.Lost += uint64(len(l.delayed.queued))
 	l.delayed = delayQueue{}
 	l.wakeAll()
 	return err
