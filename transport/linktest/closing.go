@@ -23,6 +23,10 @@ func closedCalls(t *testing.T, a, b transport.Link) {
 	wantClosed(t, "Send", err)
 	m, err := a.Poll(make([]transport.Frame, 4))
 	wantClosed(t, "Poll", err)
+	_, err = a.Send(nil)
+	wantClosed(t, "Send of no frames", err)
+	_, err = a.Poll(nil)
+	wantClosed(t, "Poll without room", err)
 	if n != 0 || m != 0 {
 		t.Errorf("after Close: Send took %d frames, Poll returned %d", n, m)
 	}

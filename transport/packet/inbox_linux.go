@@ -169,15 +169,16 @@ func (l *Link) ReceivedStamp(i int) transport.Stamp {
 func (l *Link) Poll(frames []transport.Frame) (int, error) {
 	in := &l.socket.in
 	l.stamps = l.stamps[:0]
-	if !afpacket.Closed(&l.attachment) {
-		if n := l.take(frames); n > 0 { // what is left of the last call
-			return n, nil
-		}
+	if afpacket.Closed(&l.attachment) {
+		return 0, transport.ErrClosed
+	}
+	if n := l.take(frames); n > 0 { // what is left of the last call
+		return n, nil
 	}
 	if in.want = min(len(frames), afpacket.Batch); in.want == 0 {
 		return 0, nil
 	}
-	if afpacket.Closed(&l.attachment) || l.socket.raw.Control(in.recv) != nil {
+	if l.socket.raw.Control(in.recv) != nil {
 		return 0, transport.ErrClosed
 	}
 	in.at = 0

@@ -37,6 +37,9 @@ type outgoing struct {
 func (l *Link) Send(frames []transport.Frame) (int, error) {
 	l.txMu.Lock()
 	defer l.txMu.Unlock()
+	if len(frames) == 0 && l.closed.Load() {
+		return 0, transport.ErrClosed
+	}
 	sent := 0
 	for sent < len(frames) {
 		if l.closed.Load() {
