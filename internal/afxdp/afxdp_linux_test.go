@@ -1,6 +1,7 @@
 package afxdp
 
 import (
+	"errors"
 	"net"
 	"os"
 	"strings"
@@ -75,6 +76,37 @@ func TestRestore_Unchanged(t *testing.T) {
 	unchanged := nic{socket: -1, index: 1, ifname: "before"}
 	if err := unchanged.restore(); err != nil || unchanged.ifname != "before" {
 		t.Errorf("%q, %v", unchanged.ifname, err)
+	}
+}
+
+// Who closes looks for the carrier of the interface that there is, and not of one by the name that it
+// had: without a carrier, as while it is down, nobody waits for one.
+func TestDetach_AfterARename(t *testing.T) {
+	node, ifi := veth(t)
+	a, err := testbed.In(node, func() (*Attachment, error) { return open(ifi.Name) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if !a.plugged {
+		t.Fatal("no carrier before: nothing to see")
+	}
+	err = node.Do(func() error {
+		l, err := netlink.LinkByName(ifi.Name)
+		if err != nil {
+			return err
+		}
+		return errors.Join(netlink.LinkSetDown(l), netlink.LinkSetName(l, "lan0"))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Detach(); err != nil || a.plugged {
+		t.Errorf("%v; has a carrier: %t, and Close waits for it", err, a.plugged)
 	}
 }
 

@@ -1,22 +1,25 @@
 package afxdp
 
 import (
+	"net"
 	"strings"
 	"testing"
 
-	"github.com/rawlane/rawlane/internal/room"
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
 // A NIC says what it is asked however much of its stack the caller has used: where that grows within
 // package ethtool, the kernel's answer is lost.
 func TestNIC_Answers(t *testing.T) {
-	tool, err := room.NewEthtool()
+	lo, err := net.InterfaceByName("lo")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tool.Close()
-	n := &nic{tool: tool, ifname: "lo"}
+	n := new(nic)
+	if err := n.open(lo); err != nil {
+		t.Fatal(err)
+	}
+	defer n.close()
 	for depth := range 200 {
 		done := make(chan error)
 		go testbed.Deeply(depth, func() { done <- n.change(map[string]bool{stripping[0]: false}) })

@@ -71,13 +71,25 @@ func (n *nic) keepTags() error {
 	return nil
 }
 
-// hasCarrier reports whether frames can leave the NIC; true if the driver does not say.
+// hasCarrier reports whether frames can leave the NIC; true if the driver does not say, or the
+// interface is gone.
 func (n *nic) hasCarrier() bool {
-	if n.tool == nil {
+	if n.tool == nil || n.findName() != nil {
 		return true
 	}
 	up, err := n.tool.LinkState(n.ifname)
 	return err != nil || up != 0
+}
+
+// findName asks for the interface's present name: it may have got another one.
+func (n *nic) findName() error {
+	var request unix.Ifreq
+	request.SetUint32(uint32(n.index))
+	err := unix.IoctlIfreq(n.socket, unix.SIOCGIFNAME, &request)
+	if err == nil {
+		n.ifname = request.Name()
+	}
+	return err
 }
 
 // carrierTime is how long a NIC may take to have its carrier back.
@@ -91,17 +103,13 @@ func (n *nic) awaitCarrier() {
 	}
 }
 
-// restore undoes keepTags. The interface may have another name by now. One that is gone needs
-// nothing undone.
+// restore undoes keepTags. An interface that is gone needs nothing undone.
 func (n *nic) restore() error {
 	if n.stopped == nil {
 		return nil
 	}
-	var request unix.Ifreq
-	request.SetUint32(uint32(n.index))
-	err := unix.IoctlIfreq(n.socket, unix.SIOCGIFNAME, &request)
+	err := n.findName()
 	if err == nil {
-		n.ifname = request.Name()
 		err = n.change(n.stopped)
 	}
 	n.stopped = nil
