@@ -71,7 +71,9 @@ func (w *Wakeup) Mask(on bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.masked = on
-	w.arm()
+	if w.arm(); w.poller.Failed() {
+		w.poller.Kick() // a wait that sleeps says so: no frame would end it
+	}
 }
 
 // arm makes the next frame end a wait; while wake-ups are masked it takes the socket out of the

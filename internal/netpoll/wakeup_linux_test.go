@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,5 +46,34 @@ func TestWakeup_WatchesNoneOrAll(t *testing.T) {
 	var events [2]unix.EpollEvent
 	if n, err := unix.EpollWait(int(w.epollFD), events[:], 0); n != 0 || err != nil {
 		t.Errorf("masked: %d events, %v", n, err)
+	}
+}
+
+// Where the sockets cannot be watched when wake-ups are unmasked, a wait that sleeps already says so:
+// no frame would end it.
+func TestWakeup_WatchesNoneOnceUnmasked(t *testing.T) {
+	const none = 901 // no descriptor
+	w, err := NewWakeup(none)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	w.Mask(true)
+	looked, ready := make(chan struct{}), w.poller.ready
+	w.poller.ready = func(fd uintptr) bool {
+		if ready(fd) {
+			return true
+		}
+		close(looked)
+		return false
+	}
+	result := make(chan error, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	go func() { result <- w.Poller().Wait(ctx) }() // ends with ctx at the latest
+	<-looked
+	w.Mask(false)
+	if err := <-result; !errors.Is(err, unix.EBADF) {
+		t.Errorf("Wait: %v, want EBADF", err)
 	}
 }
