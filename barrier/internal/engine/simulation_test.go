@@ -235,6 +235,9 @@ func (r *run) run() int {
 		}
 	}
 	r.failed = func(node int, b barrier, f *Failure) {
+		if r.leave && r.crashes == 0 && r.neededNobody(node, b, f) {
+			r.broken("node %d, %v: failed: %v, of whom each has completed it, and said so", node, b, f)
+		}
 		for i := range f.Ranks {
 			if why := f.ReasonOf(i); why != Silent && (why != Restarted || !r.restarts) && (why != Left || !r.leave) {
 				r.broken("node %d, %v: failed: %v", node, b, f)
@@ -253,6 +256,23 @@ func (r *run) run() int {
 	}
 	r.unleash()
 	return r.whole()
+}
+
+// neededNobody reports whether a barrier has failed through members that have left alone, which have
+// completed it, and whose goodbyes have arrived.
+func (r *run) neededNobody(node int, b barrier, f *Failure) bool {
+	m := r.engine(node, b.group)
+	_, generation := m.State(b.number)
+	for i, rank := range f.Ranks {
+		state, completed := r.engine(m.nodes[rank], b.group).State(b.number)
+		if state != Idle {
+			completed--
+		}
+		if f.ReasonOf(i) != Left || !m.peers[rank].left || int32(completed-generation) < 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // expected is about how long the run takes.
