@@ -59,8 +59,9 @@ type Config struct {
 	// EtherType of the frames to receive. 0 means transport.EtherTypeDefault;
 	// transport.EtherTypeAny means all.
 	EtherType transport.EtherType
-	// Slots is how many received frames the ring holds, rounded up to a power of two. 0 means
-	// DefaultSlots, or as many as 16 MiB hold: fewer where the MTU is over 16,000 bytes.
+	// Slots is how many received frames the ring holds, rounded up to a power of two, and to 64 KiB
+	// of slots: 32 at least for Ethernet's 1,500 bytes. 0 means DefaultSlots, or as many as 16 MiB
+	// hold: fewer where the MTU is over 16,000 bytes.
 	Slots int
 	// Promiscuous receives unicast frames for other stations, and frames of groups not joined.
 	Promiscuous bool

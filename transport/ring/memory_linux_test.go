@@ -65,3 +65,14 @@ func TestClose_UnderAReadersViews(t *testing.T) {
 		t.Errorf("the ring of a closed link still has frames in it (sum %d)", sum)
 	}
 }
+
+// A ring that is asked to be small has 64 KiB of slots all the same, as its documentation says.
+func TestSlots_FillWhatTheKernelAllocates(t *testing.T) {
+	for _, c := range []struct{ mtu, asked, want int }{
+		{1500, 2, 32}, {1500, 33, 64}, {9000, 2, 4}, {9000, 5, 8}, {65535, 2, 2},
+	} {
+		if got := afpacket.NewRingLayout(c.mtu, c.asked).Slots; got != c.want {
+			t.Errorf("MTU %d: %d slots for %d, want %d", c.mtu, got, c.asked, c.want)
+		}
+	}
+}
