@@ -222,9 +222,7 @@ func (w *World) carryOut(p *process, wait bool) {
 		if it.record.Kind == matching.Offer && w.engine.Offered(it.record.ID) == nil {
 			it.request = nil // a message has gone into the receive: its sender drops the offer
 		}
-		w.mu.Unlock()
-		err := w.carry(p, &it, wait)
-		w.mu.Lock()
+		err := w.carryOutside(p, &it, wait)
 		switch {
 		case errors.Is(err, memfifo.ErrBusy) && !wait:
 			p.busy = false
@@ -245,6 +243,40 @@ func (w *World) carryOut(p *process, wait bool) {
 	}
 	p.busy = false
 	w.idle.Broadcast()
+}
+
+// carryOutside is carry by one that holds mu, which is given back meanwhile. It may not return, as a
+// function of another port's panics in it or ends the goroutine: then another goroutine writes
+// anew; but of a record nobody knows whether it is on its way, and the process is given up.
+func (w *World) carryOutside(p *process, it *item, wait bool) error {
+	w.mu.Unlock()
+	returned := false
+	defer func() {
+		if w.mu.Lock(); !returned {
+			p.busy = false
+			if !it.write || it.size == 0 {
+				w.lose(p)
+			}
+			w.begin(p)
+		}
+	}()
+	err := w.carry(p, it, wait)
+	returned = true
+	return err
+}
+
+// lose gives a process up that the first item of its queue may not have gone to. The caller holds
+// mu.
+func (w *World) lose(p *process) {
+	it := w.pop(p)
+	if it.request != nil && it.record.Kind != matching.Offer {
+		w.complete(it.request, errUnreturned)
+	}
+	if w.closed {
+		w.fail(p.ID, errUnreturned)
+	} else {
+		w.giveUp(p, errUnreturned)
+	}
 }
 
 // carry carries out an item. ErrBusy means that it would have to wait.

@@ -28,14 +28,17 @@ func (w *World) fetch(r *Request, o *matching.Output) {
 		key := memfifo.Key{Node: from.ID, ID: o.Record.Memory.Window, Secret: o.Record.Memory.Secret}
 		r.queued.Add(1)       // nobody else uses the memory before that is over
 		w.running.Go(func() { // until the sender has answered, is down, or the world closes
-			err := w.get(into, w.layer.Domain.Remote(key))
-			w.mu.Lock()
-			w.fetched(r, from, &e, err)
-			w.out = w.engine.Fetched(from.rank, id, w.out[:0])
-			w.act()
-			r.queued.Add(-1)
-			w.idle.Broadcast()
-			w.run()
+			err := errUnreturned
+			defer func() {
+				w.mu.Lock()
+				w.fetched(r, from, &e, err)
+				w.out = w.engine.Fetched(from.rank, id, w.out[:0])
+				w.act()
+				r.queued.Add(-1)
+				w.idle.Broadcast()
+				w.run()
+			}()
+			err = w.get(into, w.layer.Domain.Remote(key))
 		})
 		return
 	}

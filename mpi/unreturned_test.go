@@ -6,7 +6,9 @@ import (
 	"errors"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rawlane/rawlane/transport/fault"
@@ -219,4 +221,101 @@ func TestUnreturned_Root(t *testing.T) {
 			return Bcast(t.Context(), c, []int{3}, 0)
 		}, worlds...)
 	})
+}
+
+// once is a context that does something in the first wait, and then ends that one's goroutine.
+type once struct {
+	context.Context
+	first atomic.Bool
+	leave func()
+}
+
+func (c *once) Done() <-chan struct{} {
+	if !c.first.Swap(true) {
+		c.leave()
+	}
+	return c.Context.Done()
+}
+
+// What goes to other processes goes on where a goroutine that waits for room is ended: by another
+// one, or, where it is not known what has gone, the process is given up, on both sides.
+func TestUnreturned_Senders(t *testing.T) {
+	type test func(t *testing.T, worlds []*World, links []*fault.Link, d []*Comm)
+	for name, test := range map[string]test{
+		"a record": func(t *testing.T, worlds []*World, links []*fault.Link, d []*Comm) {
+			worlds[0].ended = &once{Context: worlds[0].ended, leave: runtime.Goexit}
+			links[1].Cut(true)
+			var sends []*Request
+			for range 100 {
+				sends = append(sends, Isend(d[0], make([]byte, 8<<10), 1, 0))
+			}
+			if err := WaitAll(t.Context(), sends...); !errors.Is(err, errUnreturned) {
+				t.Errorf("sends: %v", err)
+			}
+			links[1].Cut(false)
+			if _, err := Recv(t.Context(), d[1], make([]byte, 1), 0, 1); !errors.Is(err, ErrProcessFailed) {
+				t.Errorf("the other process: %v", err)
+			}
+		},
+		"a write": func(t *testing.T, worlds []*World, links []*fault.Link, d []*Comm) {
+			data, got := bytes.Repeat([]byte{1}, 4<<20), make([]byte, 4<<20)
+			r := Irecv(d[1], got, 0, 0)
+			synctest.Wait()
+			links[1].Cut(true)
+			worlds[0].ended = &once{Context: worlds[0].ended, leave: func() { links[1].Cut(false); runtime.Goexit() }}
+			if _, err := Isend(d[0], data, 1, 0).Wait(t.Context()); err != nil {
+				t.Errorf("the send: %v", err)
+			}
+			if _, err := r.Wait(t.Context()); err != nil || !bytes.Equal(got, data) {
+				t.Errorf("the receive: %v", err)
+			}
+			if worlds[0].stats.Written != 1 {
+				t.Errorf("%d were written", worlds[0].stats.Written)
+			}
+		},
+		"a read": func(t *testing.T, worlds []*World, _ []*fault.Link, d []*Comm) {
+			worlds[0].fetching = &once{Context: worlds[0].fetching, leave: runtime.Goexit}
+			s := Isend(d[1], make([]byte, 1<<20), 0, 0)
+			synctest.Wait()
+			if _, err := Recv(t.Context(), d[0], make([]byte, 1<<20), 1, 0); !errors.Is(err, errUnreturned) {
+				t.Errorf("the receive: %v", err)
+			}
+			if _, err := s.Wait(t.Context()); err != nil {
+				t.Errorf("the send: %v", err)
+			}
+		},
+		"a window's record": func(t *testing.T, worlds []*World, links []*fault.Link, d []*Comm) {
+			win := make([]*Win[int], len(d))
+			inBoth(t, func(c *Comm) (err error) {
+				win[c.Rank()], err = NewWin(t.Context(), d[c.Rank()], make([]int, 1<<20))
+				return errors.Join(err, win[c.Rank()].Fence(t.Context()))
+			}, worlds...)
+			links[1].Cut(true)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			defer cancel()
+			if err := win[0].Put(ctx, make([]int, 1<<20), 1, 0); ctx.Err() == nil {
+				t.Errorf("there is room: %v", err)
+			}
+			worlds[0].ended = &once{Context: worlds[0].ended, leave: runtime.Goexit}
+			if err := win[0].Post(1); err != nil {
+				t.Error(err)
+			}
+			if err := win[0].Wait(t.Context()); !errors.Is(err, errUnreturned) {
+				t.Errorf("the exposure: %v", err)
+			}
+			links[1].Cut(false)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			freeing(t, 3, fault.Config{}, func(t *testing.T, worlds []*World, links []*fault.Link, d []*Comm) {
+				test(t, worlds, links, d)
+				if err := Send(t.Context(), d[0], []byte{1}, 2, 0); err != nil {
+					t.Errorf("to a third process: %v", err)
+				}
+				if _, err := Recv(t.Context(), d[2], make([]byte, 1), 0, 0); err != nil {
+					t.Errorf("of a third process: %v", err)
+				}
+			})
+		})
+	}
 }

@@ -293,16 +293,7 @@ func (v *window) send(m *member, wait bool) {
 	defer w.mu.Unlock()
 	defer v.wake()
 	for len(m.queue) > 0 {
-		rec := m.queue[0]
-		w.mu.Unlock()
-		err := memfifo.ErrBusy
-		if len(rec) <= w.frame { // an answer to a process whose frames are longer may be more
-			err = m.to.PostPush(rec)
-		}
-		if wait && errors.Is(err, memfifo.ErrBusy) {
-			err = m.to.Push(w.ended, rec)
-		}
-		w.mu.Lock()
+		err := v.sendOutside(m, m.queue[0], wait)
 		switch {
 		case err == nil && len(m.queue) > 0:
 			m.queue = m.queue[1:]
@@ -319,6 +310,29 @@ func (v *window) send(m *member, wait bool) {
 	}
 	m.queue, m.busy = nil, false
 	w.idle.Broadcast()
+}
+
+// sendOutside sends a record, and is for windows as World.carryOutside for messages.
+func (v *window) sendOutside(m *member, rec []byte, wait bool) error {
+	w := v.w
+	w.mu.Unlock()
+	returned := false
+	defer func() {
+		if w.mu.Lock(); !returned {
+			m.queue, m.busy = nil, false
+			w.giveUp(m.p, errUnreturned)
+			w.idle.Broadcast()
+		}
+	}()
+	err := memfifo.ErrBusy
+	if len(rec) <= w.frame { // an answer to a process whose frames are longer may be more
+		err = m.to.PostPush(rec)
+	}
+	if wait && errors.Is(err, memfifo.ErrBusy) {
+		err = m.to.Push(w.ended, rec)
+	}
+	returned = true
+	return err
 }
 
 // sent reports whether nothing waits to be sent. The caller holds World.mu.
