@@ -299,3 +299,35 @@ func TestBarrier_TellsWhoIsOut(t *testing.T) {
 		}
 	})
 }
+
+// A message to itself that is on its way as the world closes does not come into the memory of a
+// receive that has ended.
+func TestClose_MessageToItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := openTwo(t, Config{})
+		buf := make([]byte, 1)
+		r := Irecv(w.Comm(), buf, 0, 0)
+		w.mu.Lock()
+		w.me.busy = true // its queue waits
+		w.mu.Unlock()
+		Isend(w.Comm(), []byte{1}, 0, 0)
+		w.mu.Lock()
+		it := w.me.queue[0]
+		w.mu.Unlock()
+		closed := make(chan error)
+		go func() { closed <- w.Close() }()
+		if _, err := r.Wait(t.Context()); !errors.Is(err, ErrClosed) {
+			t.Errorf("the receive: %v", err)
+		}
+		if err := w.carryHere(&it); err != nil { // as by one that had begun before
+			t.Error(err)
+		}
+		if buf[0] != 0 {
+			t.Error("a message has come to who waits no more")
+		}
+		w.carryOut(w.me, true)
+		if err := errors.Join(<-closed, other.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -45,7 +45,9 @@ func (w *World) act() {
 			w.wakeProbes()
 		case matching.Deliver:
 			r := requestOf(o)
-			copy(r.memory, o.Message.Data)
+			if r.active { // else the world was closed meanwhile, and the memory is the caller's
+				copy(r.memory, o.Message.Data)
+			}
 			w.received(r, o.Message.Source, &o.Message.Envelope)
 			if o.Message.Kept() {
 				w.spare.keepMemory(o.Message.Data)
