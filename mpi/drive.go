@@ -247,8 +247,8 @@ func (w *World) carryOut(p *process, wait bool) {
 	w.idle.Broadcast()
 }
 
-// carryOutside is carry by one that holds mu, which is given back meanwhile. It may not return, as a
-// function of another port's panics in it or ends the goroutine: then another goroutine writes
+// carryOutside is carry by one that holds mu, which is given back meanwhile. It may not return, as
+// a function of another port's panics in it or ends the goroutine: then another goroutine writes
 // anew; but of a record nobody knows whether it is on its way, and the process is given up.
 func (w *World) carryOutside(p *process, it *item, wait bool) error {
 	w.mu.Unlock()
