@@ -363,7 +363,7 @@ func TestRunCell_Interrupted(t *testing.T) {
 	t.Setenv("TMPDIR", dir)
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
-	if _, err := runCell(ctx, 2, 0); err == nil {
+	if _, err := gridUnit(2, 0).work(ctx, nil, 0, 1); err == nil {
 		t.Error("want an error: it was interrupted")
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
