@@ -51,8 +51,8 @@ type Request struct {
 	// Ring is for package ring, and XDP for package xdp; without them the grant is for package
 	// packet.
 	Ring, XDP bool
-	// Slots is how many received frames the ring holds, or each receive queue with XDP, rounded up as
-	// ring.Config and xdp.Config say, and 0 as they do.
+	// Slots is how many received frames the ring holds, or each receive queue with XDP: rounded up
+	// as ring.Config and xdp.Config say, and 0 is what it is there.
 	Slots int
 	// Mode and NoVLANs are those of xdp.Config, for XDP: Mode is a name such as xdp.Mode's String
 	// returns, and "" is auto.
