@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 const (
@@ -120,6 +121,7 @@ func simulation(pkg string) seeded {
 var largeClusters = seeded{
 	pkg: enginePackage, test: "TestSimulation_Large", seedFlag: "large.seed", runs: "large.runs",
 	flags: []string{"-large.nodes=1024"},
+	limit: time.Hour, // deaths take minutes, and more where others work
 }
 
 // modelTest is clusters of domains in virtual time, with a model of their memory.

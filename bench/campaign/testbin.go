@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -81,6 +82,7 @@ type seeded struct {
 	pkg, test      string
 	seedFlag, runs string // the names of the flags
 	flags          []string
+	limit          time.Duration // of a piece; 0: pieceTimeout
 }
 
 func (s seeded) work(ctx context.Context, w *workshop, cursor, size uint64) (result, error) {
@@ -88,7 +90,7 @@ func (s seeded) work(ctx context.Context, w *workshop, cursor, size uint64) (res
 	if err != nil {
 		return result{}, err
 	}
-	return s.run(ctx, w, bin, cursor+1, size, pieceTimeout)
+	return s.run(ctx, w, bin, cursor+1, size, cmp.Or(s.limit, pieceTimeout))
 }
 
 // run runs the test from a seed on.
@@ -101,6 +103,9 @@ func (s seeded) run(ctx context.Context, w *workshop, bin string, seed, n uint64
 	cmd.Dir = filepath.Join(w.root, s.pkg)
 	out, err := cmd.CombinedOutput()
 	repeat := fmt.Sprintf("go test ./%s -run '^%s$' -%s=%d -%s=%d", s.pkg, s.test, s.seedFlag, seed, s.runs, n)
+	if s.limit > 0 {
+		repeat += fmt.Sprintf(" -timeout %v", s.limit)
+	}
 	return judge(string(out), err, strings.Join(append([]string{repeat}, s.flags...), " "))
 }
 
