@@ -90,6 +90,11 @@ func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 	if hb.Rows {
 		return c.allRows(ctx)
 	}
+	if *out != "" {
+		if err := checkFile(*out); err != nil {
+			return r, err
+		}
+	}
 	if c.pair, err = netpair.New(); err != nil {
 		return r, err
 	}

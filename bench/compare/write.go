@@ -20,12 +20,21 @@ import (
 	"github.com/rawlane/rawlane/bench/harness"
 )
 
+// checkFile finds out whether a file can be written, before the run whose results it is to have.
+func checkFile(file string) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return fmt.Errorf("-out %s: %w", file, err)
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return fmt.Errorf("-out: %w", err)
+	}
+	return f.Close()
+}
+
 // write writes the results as a Markdown file, and a picture of each grid beside it.
 func (c *compare) write(file string) error {
 	var text strings.Builder
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return err
-	}
 	command := strings.Join(append([]string{"go run ./bench/compare"}, os.Args[1:]...), " ")
 	fmt.Fprintf(&text, "# Results of one run\n\n*Reference, written by `%s`.*\n\n", command)
 	fmt.Fprintf(&text, "%s; %s. %s, %d rounds in which all take turns.\n\n", harness.Machine(), c.Link,
