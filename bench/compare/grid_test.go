@@ -67,7 +67,7 @@ func TestWrite(t *testing.T) {
 	c.makeGrids()
 	c.latency = filled(false)
 	file := filepath.Join(t.TempDir(), "sub", "RESULTS.md")
-	if err := c.write(file); err != nil {
+	if err := errors.Join(checkFile(file), c.write(file)); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(file)
