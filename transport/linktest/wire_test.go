@@ -57,10 +57,10 @@ func (w *wire) Counters() transport.Counters {
 func (w *wire) Send(frames []transport.Frame) (int, error) {
 	w.shared.Lock()
 	defer w.shared.Unlock()
+	if w.closed {
+		return 0, transport.ErrClosed
+	}
 	for i := range frames {
-		if w.closed {
-			return i, transport.ErrClosed
-		}
 		if err := transport.CheckFrame(&frames[i], w.mtu); err != nil && w.fault != "takes all" {
 			w.count.TxRefused++
 			return i, err
