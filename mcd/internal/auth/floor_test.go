@@ -8,15 +8,22 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
+// afterTwo is a network a second after a has sent b two frames, which somebody has recorded.
+func afterTwo(t *testing.T) (w *network, a, b *node, recorded []wireFrame) {
+	t.Helper()
+	a, b = newNode(t, "a", 1, false, secret(1)), newNode(t, "b", 2, false, secret(1))
+	w = newNetwork(a, b)
+	w.deliver(a.send(b.mac, "one"), a.send(b.mac, "two"))
+	expect(t, b, "one", "two")
+	recorded = slices.Clone(w.recorded)
+	w.pass(time.Second)
+	return w, a, b, recorded
+}
+
 // What a sender sent before its receiver was there is refused also when it comes for the first time
 // after the sender has proved to be alive: nothing but the floor tells it from what is late.
 func TestVerifier_OldFramesAfterTheProof(t *testing.T) {
-	a, b := newNode(t, "a", 1, false, secret(1)), newNode(t, "b", 2, false, secret(1))
-	w := newNetwork(a, b)
-	w.deliver(a.send(b.mac, "one"), a.send(b.mac, "two"))
-	expect(t, b, "one", "two")
-	old := slices.Clone(w.recorded)
-	w.pass(time.Second)
+	w, a, _, old := afterTwo(t)
 	again := newNodeAt(t, w.now, "b again", 2, false, secret(1))
 	w.restart(1, again)
 	w.pass(OpeningTime) // a checkpoint
@@ -31,12 +38,7 @@ func TestVerifier_OldFramesAfterTheProof(t *testing.T) {
 // What was kept until its sender had answered, and proves to be older than its receiver, has expired,
 // and does not count as a replay: docs/wire-format.md.
 func TestVerifier_OldFramesBeforeTheProof(t *testing.T) {
-	a, b := newNode(t, "a", 1, false, secret(1)), newNode(t, "b", 2, false, secret(1))
-	w := newNetwork(a, b)
-	w.deliver(a.send(b.mac, "one"), a.send(b.mac, "two"))
-	expect(t, b, "one", "two")
-	old := slices.Clone(w.recorded)
-	w.pass(time.Second)
+	w, _, _, old := afterTwo(t)
 	again := newNodeAt(t, w.now, "b again", 2, false, secret(1))
 	w.restart(1, again)
 	w.pass(OpeningTime)
@@ -51,12 +53,7 @@ func TestVerifier_OldFramesBeforeTheProof(t *testing.T) {
 // A sender that was forgotten, for want of room, proves itself again: what had been accepted of it
 // is not accepted a second time.
 func TestForgotten_ItsFramesStayRefused(t *testing.T) {
-	a, b := newNode(t, "a", 1, false, secret(1)), newNode(t, "b", 2, false, secret(1))
-	w := newNetwork(a, b)
-	w.deliver(a.send(b.mac, "one"), a.send(b.mac, "two"))
-	expect(t, b, "one", "two")
-	old := slices.Clone(w.recorded)
-	w.pass(time.Second)
+	w, a, b, old := afterTwo(t)
 	b.v.bounds.senders = 2 // itself and another one
 	b.v.prove(w.now, 77, transport.MAC{2, 1, 0, 0, 0, 7}, 0, nil)
 	if b.v.senders[a.sealer.incarnation] != nil {

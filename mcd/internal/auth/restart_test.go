@@ -39,12 +39,7 @@ func (n *node) setKeys(now monotime.Time, secrets ...[]byte) {
 // are heard; many other keys may have been valid in between.
 func TestVerifier_KeyThatComesBack(t *testing.T) {
 	for _, between := range []byte{1, 5, maxRetired + 3} {
-		a, b := newNode(t, "a", 1, false, secret(1)), newNode(t, "b", 2, false, secret(1))
-		w := newNetwork(a, b)
-		w.deliver(a.send(b.mac, "one"), a.send(b.mac, "two"))
-		expect(t, b, "one", "two")
-		recorded := slices.Clone(w.recorded)
-		w.pass(time.Second)
+		w, a, b, recorded := afterTwo(t)
 		for i := range between {
 			a.setKeys(w.now, secret(2+i))
 			b.setKeys(w.now, secret(2+i))
