@@ -59,6 +59,8 @@ func TestUnreturned_ProbesAndWindows(t *testing.T) {
 			t.Fatal(err)
 		}
 		unreturned(func(ctx context.Context) { _ = win[0].Wait(ctx) })
+		worlds[0].mu.Lock()
+		defer worlds[0].mu.Unlock()
 		if len(worlds[0].probes) > 0 || len(win[0].waiters) > 0 {
 			t.Errorf("%d probes and %d waits are left", len(worlds[0].probes), len(win[0].waiters))
 		}
@@ -142,6 +144,8 @@ func TestUnreturned_Messages(t *testing.T) {
 				t.Errorf("%d bytes: the message that was given up: %v", size, err)
 			}
 		}
+		worlds[0].mu.Lock()
+		defer worlds[0].mu.Unlock()
 		for r := worlds[0].active; r != nil; r = r.next {
 			if !r.withdrawn {
 				t.Errorf("%+v is left", r)
