@@ -60,10 +60,10 @@ func TestUnreturned_ProbesAndWindows(t *testing.T) {
 		}
 		unreturned(func(ctx context.Context) { _ = win[0].Wait(ctx) })
 		worlds[0].mu.Lock()
-		defer worlds[0].mu.Unlock()
 		if len(worlds[0].probes) > 0 || len(win[0].waiters) > 0 {
 			t.Errorf("%d probes and %d waits are left", len(worlds[0].probes), len(win[0].waiters))
 		}
+		worlds[0].mu.Unlock()
 		inBoth(t, func(c *Comm) error { // the epoch goes on
 			switch c.Rank() {
 			case 0:
