@@ -155,10 +155,7 @@ func (c *Comm) agree(ctx context.Context, given consensus.Contribution) (consens
 	given.Acknowledged = a.acknowledged
 	a.waiting = append(a.waiting, o)
 	c.settle(c.consensus().Begin(given, nil))
-	func() {
-		defer w.expect(expect)
-		w.run()
-	}()
+	w.runExpecting(expect)
 	if !o.completion.Done() {
 		if err := w.await(ctx, &o.completion); !o.completion.Done() {
 			return consensus.Value{}, err

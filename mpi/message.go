@@ -260,6 +260,13 @@ func (w *World) expect(all []*process) {
 	}
 }
 
+// runExpecting is run, and then expect, also if run does not return. The caller holds mu, which
+// runExpecting gives back.
+func (w *World) runExpecting(all []*process) {
+	defer w.expect(all)
+	w.run()
+}
+
 // probe has a handler probe a process; but not one that was found down meanwhile, which it is for
 // good.
 func (w *World) probe(h *memfifo.Handler, p *process) {

@@ -99,13 +99,14 @@ func (o collective) multicast(buf []byte, root int, first func() error) error {
 	if err != nil {
 		return err
 	}
-	err = errUnreturned
+	returned := false
 	defer func() {
-		if err == errUnreturned { //nolint:errorlint // the very value: first has not returned
-			_ = o.listen(m, root, number, nil, err)
+		if !returned {
+			_ = o.listen(m, root, number, nil, errUnreturned)
 		}
 	}()
 	err = first()
+	returned = true
 	return o.listen(m, root, number, buf, err)
 }
 
@@ -219,10 +220,7 @@ func (o collective) sleep(r *Request, expect []*process) (err error) {
 		w.complete(r, err) // if the wait has ended without
 		err = r.completion.Err()
 	}()
-	func() {
-		defer w.expect(expect)
-		w.run()
-	}()
+	w.runExpecting(expect)
 	return w.await(o.ctx, &r.completion)
 }
 

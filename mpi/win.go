@@ -259,8 +259,8 @@ func (v *window) Free(ctx context.Context) error {
 
 // free ends a window that is free of epochs: with all others, or alone if that fails. The caller
 // holds World.mu, which free gives back.
-func (v *window) free(ctx context.Context) error {
-	err := errUnreturned
+func (v *window) free(ctx context.Context) (err error) {
+	err = errUnreturned
 	defer func() {
 		v.w.mu.Unlock()
 		if err != nil {
@@ -268,15 +268,13 @@ func (v *window) free(ctx context.Context) error {
 		}
 		v.release()
 	}()
-	broken := v.broken // then its barrier is still entered
-	if broken == nil {
-		broken = v.await(ctx, v.sent)
+	if v.broken != nil { // then its barrier is still entered
+		return v.broken
 	}
-	if broken == nil {
-		broken = v.meet(ctx)
+	if err := v.await(ctx, v.sent); err != nil {
+		return err
 	}
-	err = broken
-	return err
+	return v.meet(ctx)
 }
 
 // tellFreed tells all others that the window is freed without them.

@@ -97,6 +97,17 @@ func holdDomain(t *testing.T, d *Domain) (release func()) {
 	return func() { close(end) }
 }
 
+// wantNoFrames fails a test where a node is probed still, some time after the last call.
+func wantNoFrames(t *testing.T, sent func() uint64) {
+	t.Helper()
+	time.Sleep(3 * memfifo.DefaultPeerTimeout)
+	before := sent()
+	time.Sleep(time.Minute)
+	if n := sent() - before; n > 0 {
+		t.Errorf("%d frames in a minute without calls", n)
+	}
+}
+
 // A node that is found down while a call has it probed is not probed for ever.
 func TestExpect_DownMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -114,12 +125,7 @@ func TestExpect_DownMeanwhile(t *testing.T) {
 		if err := <-called; !errors.Is(err, memfifo.ErrPeerDown) {
 			t.Errorf("%v", err)
 		}
-		time.Sleep(3 * memfifo.DefaultPeerTimeout)
-		before := sent()
-		time.Sleep(time.Minute)
-		if n := sent() - before; n > 0 {
-			t.Errorf("%d frames in a minute without calls", n)
-		}
+		wantNoFrames(t, sent)
 	})
 }
 
@@ -147,11 +153,6 @@ func TestUnexpect_CalledAndDownMeanwhile(t *testing.T) {
 		d.down(&memfifo.PeerDownError{Node: 1, Reason: memfifo.Restarted})
 		release()
 		<-done
-		time.Sleep(3 * memfifo.DefaultPeerTimeout)
-		before := sent()
-		time.Sleep(time.Minute)
-		if n := sent() - before; n > 0 {
-			t.Errorf("%d frames in a minute without calls", n)
-		}
+		wantNoFrames(t, sent)
 	})
 }
