@@ -182,7 +182,7 @@ func (c *campaign) verdict() error {
 		return nil
 	}
 	for _, v := range all {
-		_, _ = fmt.Fprintf(c.out, "VIOLATION of %s at commit %s: %s\n", v.Unit, v.Commit, v.Repeat)
+		_, _ = fmt.Fprintf(c.out, "VIOLATION of %s at commit %s: %s\n%s\n", v.Unit, v.Commit, v.Repeat, v.Output)
 	}
 	return errViolation
 }

@@ -115,6 +115,11 @@ func FuzzRecords(f *testing.F) {
 	other := frame(f, nil)
 	other[25] = 2
 	f.Add(false, other)
+	for _, b := range [][]byte{decodetest.Unhex(f, golden[3].bytes), []byte("hi")} {
+		part := frame(f, b)
+		part[21] = 2 // the first of two frames
+		f.Add(false, part)
+	}
 	f.Add(true, []byte("\x01\x01\x01\x00ab"))
 	f.Add(true, []byte{1})
 	f.Fuzz(func(t *testing.T, packet bool, b []byte) {
