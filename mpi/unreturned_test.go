@@ -89,7 +89,7 @@ func TestUnreturned_ProbesAndWindows(t *testing.T) {
 	})
 }
 
-// A lock whose wait does not return is not held, nor one of several: others have it.
+// A lock whose wait for another's does not return is not held, nor one of several: others have it.
 func TestUnreturned_Locks(t *testing.T) {
 	eachLeave(t, func(t *testing.T, worlds []*World, d []*Comm, unreturned func(func(context.Context))) {
 		win := make([]*Win[int], len(d))
@@ -99,8 +99,14 @@ func TestUnreturned_Locks(t *testing.T) {
 		}, worlds...)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
+		if err := win[2].Lock(ctx, 1, Exclusive); err != nil {
+			t.Fatal(err)
+		}
 		unreturned(func(ctx context.Context) { _ = win[0].Lock(ctx, 1, Exclusive) })
 		unreturned(func(ctx context.Context) { _ = win[0].LockAll(ctx) })
+		if err := win[2].Unlock(ctx, 1); err != nil {
+			t.Fatal(err)
+		}
 		if len(win[0].calls) > 0 || win[0].holdsLock() {
 			t.Errorf("%d calls are left; a lock is held: %t", len(win[0].calls), win[0].holdsLock())
 		}
@@ -277,10 +283,12 @@ func TestUnreturned_Senders(t *testing.T) {
 				t.Errorf("%d were written", worlds[0].stats.Written)
 			}
 		},
-		"a read": func(t *testing.T, worlds []*World, _ []*fault.Link, d []*Comm) {
-			worlds[0].fetching = &once{Context: worlds[0].fetching, leave: runtime.Goexit}
+		"a read": func(t *testing.T, worlds []*World, links []*fault.Link, d []*Comm) {
+			leave := func() { links[1].Cut(false); runtime.Goexit() }
+			worlds[0].fetching = &once{Context: worlds[0].fetching, leave: leave}
 			s := Isend(d[1], make([]byte, 1<<20), 0, 0)
 			synctest.Wait()
+			links[1].Cut(true)
 			if _, err := Recv(t.Context(), d[0], make([]byte, 1<<20), 1, 0); !errors.Is(err, errUnreturned) {
 				t.Errorf("the receive: %v", err)
 			}
