@@ -70,7 +70,7 @@ func (s *sender) send(frames []transport.Frame) (sent int, err error) {
 		return 0, transport.ErrClosed
 	}
 	if s.waiting.Load() {
-		err = s.flush()
+		err = s.flushWaiting()
 	}
 	for err == nil && sent < len(frames) {
 		if s.waiting.Load() {
@@ -225,6 +225,16 @@ func (s *sender) flush() error {
 	return nil
 }
 
+// flushWaiting is flush for frames of earlier Sends, which wait in the ring. Those were taken: if
+// the interface is down or gone, they are lost.
+func (s *sender) flushWaiting() error {
+	err := s.flush()
+	if err != nil {
+		s.withdraw()
+	}
+	return err
+}
+
 func (s *sender) setWaiting(on bool) {
 	if s.waiting.Load() == on {
 		return
@@ -245,7 +255,7 @@ func (s *sender) retry() (full bool) {
 	if s.socket == nil {
 		return false
 	}
-	err := s.flush()
+	err := s.flushWaiting()
 	return err == nil && s.waiting.Load()
 }
 

@@ -253,6 +253,42 @@ func TestSend_GoesDownWithFramesInTheRing(t *testing.T) {
 	}
 }
 
+// Frames that waited for a full NIC when the interface goes down are lost, whoever has the kernel try
+// again: they were taken, and must not leave late, when it is up.
+func TestGoesDown_WhileFramesWait(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		try  func(a *Link) error // while it is down
+		want error
+	}{
+		{"Poll", func(a *Link) error { _, err := a.Poll(nil); return err }, nil},
+		{"Wait", func(a *Link) error { _ = ignoreDeadline(a.Wait); return nil }, nil}, // Send may have ended it
+		{"Send", func(a *Link) error { _, err := a.Send(nil); return err }, transport.ErrInterfaceDown},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bed, a, b := ends(t)
+			frames := numbered(b, 4)
+			socket := a.sender.replace(full(t))
+			if n, err := a.Send(frames[:3]); n != 3 || err != nil {
+				t.Errorf("Send: %d, %v; want 3 taken", n, err)
+			}
+			a.sender.replace(socket)
+			if err := bed.Node(0).SetUp(0, false); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.try(a); !errors.Is(err, c.want) {
+				t.Errorf("while it is down: %v, want %v", err, c.want)
+			}
+			a.sender.mu.Lock()
+			free := len(a.sender.free)
+			a.sender.mu.Unlock()
+			if free != sendFrames {
+				t.Errorf("%d of %d chunks are free: frames wait for the interface", free, sendFrames)
+			}
+		})
+	}
+}
+
 // A NIC that was down, and now looks at the ring by itself, is sent frames again.
 func TestSend_NICNeedsNoWakeup(t *testing.T) {
 	bed, a, b := ends(t)
