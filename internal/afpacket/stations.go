@@ -2,6 +2,7 @@ package afpacket
 
 import (
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/monotime"
@@ -27,10 +28,11 @@ import (
 // It is a core: time and chance are arguments.
 type stations struct {
 	byKey  map[stationKey]*station
-	last   *station      // that was asked for
-	forgot monotime.Time // when those that are no longer sent to were last dropped
-	random func() uint64 // the offers' numbers
-	half   control       // the first segment of what may be a control message
+	last   *station           // that was asked for
+	forgot monotime.Time      // when those that are no longer sent to were last dropped
+	random func() uint64      // the offers' numbers
+	halves [maxHalves]control // first segments, each of what may be a control message
+	oldest int                // of halves: the next one gives way
 }
 
 // stationKey is a station, and the VLAN by which frames reach it: another one may be another path.
@@ -62,6 +64,9 @@ const (
 	// forgetAfter is how long a station is remembered that no frames go to, where there are too
 	// many. A station that trains go to is offered them every second.
 	forgetAfter = 10 * lastRetry
+	// maxHalves is how many messages may be under way at a time in two packets, whose segments come
+	// mixed: those of stations that begin to send to one at the same moment.
+	maxHalves = 64
 )
 
 func newStations(random func() uint64) *stations {
@@ -194,11 +199,16 @@ func (s *stations) receive(kind trainKind, from transport.MAC, b []byte) (c cont
 	if b[1]&controlTagged != 0 {
 		c.vid = int32(binary.BigEndian.Uint16(b[2:]) & 0xfff)
 	}
-	if b[0] == 0 {
-		s.half = c
-		return c, false
+	at := slices.Index(s.halves[:], c)
+	if b[0] == 1 {
+		if at >= 0 {
+			s.halves[at] = control{}
+		}
+		return c, at >= 0
 	}
-	whole = s.half == c
-	s.half = control{}
-	return c, whole
+	if at < 0 {
+		s.halves[s.oldest] = c
+		s.oldest = (s.oldest + 1) % maxHalves
+	}
+	return c, false
 }

@@ -158,7 +158,24 @@ func TestStations_OffersAreNumbered(t *testing.T) {
 	}
 }
 
-// Both segments of an offer must come, one behind the other.
+// Where offers of many stations come at once, each in two packets, their segments may be mixed.
+func TestStations_OffersThatCross(t *testing.T) {
+	s := newStations(nil)
+	stations := make([]transport.MAC, maxHalves)
+	offer := func(i int) []byte { return (&control{vid: -1, number: uint64(2*i + 1)}).append(nil) }
+	for i := range stations {
+		stations[i] = transport.MAC{2, 1, byte(i >> 8), byte(i)}
+		s.receive(trainOffer, stations[i], offer(i)[:controlLen])
+	}
+	for i, from := range stations {
+		c, whole := s.receive(trainOffer, from, offer(i)[controlLen:])
+		if !whole || c.from != from || c.number != uint64(2*i+1) {
+			t.Errorf("station %d: %+v, whole %v", i, c, whole)
+		}
+	}
+}
+
+// Both segments of an offer must come, the first one first.
 func TestStations_HalfAnOfferIsNone(t *testing.T) {
 	c := control{vid: 5, number: 77, ordered: true}
 	b := c.append(nil)
@@ -175,6 +192,7 @@ func TestStations_HalfAnOfferIsNone(t *testing.T) {
 		{"the first twice", [][]byte{first, first}, false},
 		{"the second twice", [][]byte{first, second, second}, false},
 		{"the second first", [][]byte{second, first}, false},
+		{"the first twice, the second twice", [][]byte{first, first, second, second}, false},
 		{"halves of two", [][]byte{first, other}, false},
 		{"a short one", [][]byte{first, second[:controlLen-1]}, false},
 		{"a long one", [][]byte{first, append(second[:controlLen:controlLen], 0)}, false},
