@@ -150,31 +150,45 @@ func (s *stations) setSeeds(all []seedAddress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seeds = all
-	s.store(s.load().byMAC)
+	t := s.load()
+	s.store(t.byMAC, t.known)
 }
 
 // put makes stations known, in the place of those with their addresses.
 func (s *stations) put(all ...*station) {
-	byMAC := maps.Clone(s.load().byMAC)
+	t := s.load()
+	byMAC := maps.Clone(t.byMAC)
 	if byMAC == nil {
 		byMAC = make(map[transport.MAC]*station)
 	}
+	known := append(make([]*station, 0, len(t.known)+len(all)), t.known...)
 	for _, n := range all {
+		at, there := slices.BinarySearchFunc(known, n.mac, func(other *station, mac transport.MAC) int {
+			return other.mac.Compare(mac)
+		})
+		if there {
+			known[at] = n
+		} else {
+			known = slices.Insert(known, at, n)
+		}
 		byMAC[n.mac] = n
 	}
-	s.store(byMAC)
+	s.store(byMAC, known)
 }
 
-// store replaces the known stations. Those are tentative no more.
-func (s *stations) store(byMAC map[transport.MAC]*station) {
-	t := &stationTable{byMAC: byMAC}
-	there := make(map[netip.AddrPort]bool)
-	for _, mac := range slices.SortedFunc(maps.Keys(byMAC), transport.MAC.Compare) {
-		t.known = append(t.known, byMAC[mac])
-		there[byMAC[mac].at] = true
+// store replaces the known stations. Those are tentative no more. One station that is heard must
+// not cost what all of thousands do: only the seeds, of which there are few, are told apart anew.
+func (s *stations) store(byMAC map[transport.MAC]*station, known []*station) {
+	t := &stationTable{byMAC: byMAC, known: known}
+	silent := make(map[netip.AddrPort]bool, len(s.seeds))
+	for _, seed := range s.seeds {
+		silent[seed.at] = true
+	}
+	for i := 0; i < len(known) && len(silent) > 0; i++ {
+		delete(silent, known[i].at)
 	}
 	for _, seed := range s.seeds {
-		if !there[seed.at] {
+		if silent[seed.at] {
 			t.seeds = append(t.seeds, seed)
 		}
 	}

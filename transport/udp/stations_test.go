@@ -3,9 +3,9 @@ package udp
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"net/netip"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,11 +37,11 @@ func TestStations_AreBounded(t *testing.T) {
 	if table := s.load(); len(table.other) != maxTentative-1 || len(table.known) != 3 {
 		t.Errorf("%d tentative, %d known", len(table.other), len(table.known))
 	}
-	many := maps.Clone(s.load().byMAC)
+	var many []*station
 	for n := range maxStations - 10 { // one by one each is a new table
-		many[numbered(10000+n)] = &station{mac: numbered(10000 + n)}
+		many = append(many, &station{mac: numbered(10000 + n)})
 	}
-	s.store(many)
+	s.put(many...)
 	for n := range 20 {
 		s.add(&station{mac: numbered(20000 + n)})
 	}
@@ -55,11 +55,11 @@ func TestStations_AreBounded(t *testing.T) {
 func TestStations_WhatStrangersCost(t *testing.T) {
 	at := netip.MustParseAddrPort("10.0.0.1:7401")
 	l := &Link{local: at, mac: numbered(0), socket: new(socket), learned: tokenbucket.New(learnRate, learnBurst)}
-	byMAC := make(map[transport.MAC]*station)
+	var all []*station
 	for n := range 1000 {
-		byMAC[numbered(1+n)] = &station{mac: numbered(1 + n)}
+		all = append(all, &station{mac: numbered(1 + n)})
 	}
-	l.stations.store(byMAC)
+	l.stations.put(all...)
 	l.Authenticates()
 	known, next := l.stations.load().known, 10_000
 	name := func() *transport.Frame {
@@ -85,6 +85,34 @@ func TestStations_WhatStrangersCost(t *testing.T) {
 	l.introduced(&transport.Frame{Payload: appendStation(appendStation(nil, last, at), numbered(1000), at)})
 	if l.stations.load() != table {
 		t.Error("nothing new changed the table")
+	}
+}
+
+// A station that is heard, where many are known, costs no more than a copy of the table: it is not
+// sorted anew, nor are all looked at for the seeds.
+func TestStations_HeardOneByOne(t *testing.T) {
+	var s stations
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	const many = 1000
+	for n := range many { // in no order
+		s.add(&station{mac: numbered(n * 7 % many)})
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 25<<20 {
+		t.Errorf("%d MiB for %d stations", n>>20, many)
+	}
+	table := s.load()
+	if !slices.IsSortedFunc(table.known, func(a, b *station) int { return a.mac.Compare(b.mac) }) {
+		t.Error("copies leave in another order")
+	}
+	if len(table.known) != many || len(table.byMAC) != many {
+		t.Errorf("%d known, %d found by address; want %d", len(table.known), len(table.byMAC), many)
+	}
+	moved := &station{mac: numbered(500)}
+	s.move(moved)
+	if table := s.load(); len(table.known) != many || table.known[500] != moved || s.find(moved.mac) != moved {
+		t.Error("a station that moved is not in its place")
 	}
 }
 
@@ -234,11 +262,11 @@ func TestPoll_TheTableIsFull(t *testing.T) {
 	}
 	defer l.Close()
 	known, newcomer := newPeer(t, 2), newPeer(t, 3)
-	byMAC := map[transport.MAC]*station{known.mac: {mac: known.mac, at: known.at(), address: l.socket.address(known.at())}}
+	all := []*station{{mac: known.mac, at: known.at(), address: l.socket.address(known.at())}}
 	for n := range maxStations - 1 {
-		byMAC[numbered(1000+n)] = &station{mac: numbered(1000 + n)}
+		all = append(all, &station{mac: numbered(1000 + n)})
 	}
-	l.stations.store(byMAC)
+	l.stations.put(all...)
 	for i, want := range []int{2, 1} {
 		newcomer.say(t, l, plainFrame(transport.Broadcast))
 		known.say(t, l, plainFrame(l.MAC()))
