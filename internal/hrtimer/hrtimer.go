@@ -58,15 +58,22 @@ func (t *Timer) Postpone(d time.Duration) {
 // fire calls f if it is time to. Either clock may have been on its way when the timer was set anew,
 // or have been set by one of two callers, and the instant by the other one.
 func (t *Timer) fire() {
-	at := t.at.Load()
-	if at == 0 {
-		return
+	for at := t.at.Load(); at != 0 && t.fireAt(at); at = t.at.Load() {
 	}
+}
+
+// fireAt is fire for an instant at which the timer was to fire. It reports whether it is to be
+// tried again: the timer was set anew meanwhile, perhaps for an earlier instant than the clock is.
+func (t *Timer) fireAt(at int64) (again bool) {
 	if early := at - int64(clock.Now().Since()); early > 0 {
 		t.coarse.Reset(time.Duration(early))
-	} else if t.at.CompareAndSwap(at, 0) {
-		t.f()
+		return t.at.Load() != at
 	}
+	if t.at.CompareAndSwap(at, 0) {
+		t.f()
+		return false
+	}
+	return true
 }
 
 // Stop ends the timer for good, and waits for the goroutine that watches the timerfd. A call of f

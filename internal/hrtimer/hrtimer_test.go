@@ -159,3 +159,23 @@ func TestTimer_SetByTwoAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// A timer that is set anew just as it looks whether it is time fires when it was set to last, and not
+// when it was set to before.
+func TestTimer_SetWhileItLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		fired := make(chan time.Duration, 1)
+		timer := New(false, func() { fired <- time.Since(begun) })
+		defer timer.Stop()
+		timer.Reset(time.Hour)
+		seen := timer.at.Load() // by fire, of an alarm before
+		timer.Reset(time.Millisecond)
+		if timer.fireAt(seen) {
+			timer.fire()
+		}
+		if after := <-fired; after != time.Millisecond {
+			t.Errorf("fired after %v, want 1ms", after)
+		}
+	})
+}
