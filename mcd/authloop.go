@@ -23,7 +23,8 @@ type authenticator struct {
 	kick  chan struct{}       // wakes the authLoop before its time
 	next  atomic.Int64        // for when it is armed, in ns
 
-	mu                sync.Mutex // guards what follows; taken outside the poll lock
+	looking           atomic.Bool // a goroutine looks at the key file
+	mu                sync.Mutex  // guards what follows; taken outside the poll lock
 	file              keyFile
 	reloads, failures atomic.Uint64 // changed under mu
 }
@@ -68,8 +69,8 @@ func (a *authenticator) expect(v *auth.Verifier) {
 
 const idleLoop = time.Hour // between looks if nothing is to be done
 
-// authLoop is the goroutine that begins contact, repeats challenges, and looks whether the key file
-// has changed. It ends when Close closes e.ended.
+// authLoop is the goroutine that begins contact, repeats challenges, and has the key file looked
+// at. It ends when Close closes e.ended.
 func (e *Endpoint) authLoop() {
 	defer e.running.Done()
 	a := e.auth
@@ -84,7 +85,7 @@ func (e *Endpoint) authLoop() {
 			return
 		}
 		if now := clock.Now(); !now.Before(look) { // strangers' frames wake the loop, too
-			e.checkKeyFile()
+			e.lookAtKeyFile()
 			look = now.Add(keyFileInterval)
 		}
 	}

@@ -16,14 +16,15 @@ const keyFileInterval = time.Second
 
 // keyFile is the file that an endpoint's keys came from.
 type keyFile struct {
-	path   string // "": they came from the program
+	path   string                                 // "": they came from the program
+	stat   func(path string) (os.FileInfo, error) // os.Stat
 	seen   os.FileInfo
 	unread bool // the last attempt to read it has failed
 }
 
 // changed reports whether the file is another one than at the last look.
 func (f *keyFile) changed() bool {
-	now, err := os.Stat(f.path)
+	now, err := f.stat(f.path)
 	if err != nil {
 		return false // it is being replaced, or is gone: the keys stay
 	}
@@ -44,7 +45,7 @@ func (c *Config) ring(file *keyFile) (*keyring.Ring, error) {
 		if err != nil {
 			return nil, fmt.Errorf("Config.KeyFile: %w", err)
 		}
-		file.path = path
+		file.path, file.stat = path, os.Stat
 		file.changed()
 		return keyring.ReadFile(path)
 	case c.Keys != nil:
@@ -86,13 +87,25 @@ func (e *Endpoint) reload() error {
 	return nil
 }
 
+// lookAtKeyFile has a goroutine look at the key file, unless there is none, or one looks still. A
+// file system that hangs, as one of another host does, holds up that one alone: not the authLoop,
+// nor Close, which does not wait for it.
+func (e *Endpoint) lookAtKeyFile() {
+	if a := e.auth; a.file.path != "" && a.looking.CompareAndSwap(false, true) {
+		go func() { // ends when the file system has answered
+			defer a.looking.Store(false)
+			e.checkKeyFile()
+		}()
+	}
+}
+
 // checkKeyFile reads the key file if it has changed, or could not be read at the last look: that
 // may have had another reason than what is in it. A failure counts once.
 func (e *Endpoint) checkKeyFile() {
 	a := e.auth
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	changed := a.file.changed() // not without a file: there is none of no name
+	changed := a.file.changed()
 	if (changed || a.file.unread) && e.reload() != nil && changed {
 		a.failures.Add(1)
 	}

@@ -15,7 +15,7 @@ import (
 // Each way in which a key file can become another one is a change, alone and once; a file that is
 // gone is none: the keys stay.
 func TestKeyFile_Changed(t *testing.T) {
-	f := &keyFile{path: filepath.Join(t.TempDir(), "key")}
+	f := &keyFile{path: filepath.Join(t.TempDir(), "key"), stat: os.Stat}
 	written := time.Unix(1_700_000_000, 0)
 	write := func(path, text string) {
 		t.Helper()
@@ -150,5 +150,48 @@ func TestKeyFile_OfAnotherFolder(t *testing.T) {
 		reloads(0, "where another file has that name")
 		write(dir, 2)
 		reloads(1, "when it has changed")
+	})
+}
+
+// A key file on a file system that hangs holds up neither the loop that repeats challenges nor Close.
+// It is looked at once more when the file system has answered.
+func TestKeyFile_OnAFileSystemThatHangs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	if err := (&keyring.Ring{Keys: []keyring.Key{{1}}}).WriteFile(path); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		x, _ := linktest.Pipe()
+		e, err := Open(Config{Spin: -1, KeyFile: path}, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		looks, answer := 0, make(chan struct{})
+		e.auth.mu.Lock()
+		e.auth.file.stat = func(path string) (os.FileInfo, error) {
+			looks++ // under mu
+			<-answer
+			return os.Stat(path)
+		}
+		e.auth.mu.Unlock()
+		after := func(d time.Duration, want int) {
+			t.Helper()
+			time.Sleep(d)
+			e.auth.wakeLoop()
+			synctest.Wait()
+			if len(e.auth.kick) > 0 {
+				t.Errorf("the loop hangs after %v", d)
+			}
+			if looks != want {
+				t.Errorf("%d looks after %v, want %d", looks, d, want)
+			}
+		}
+		after(5*time.Second, 1)
+		answer <- struct{}{}
+		after(3*time.Second, 2)
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		close(answer)
 	})
 }
