@@ -55,6 +55,9 @@ type Roamer interface {
 // bytes, of a frame that can be part of one: it is a little less than MTU. Who cuts long data into
 // frames cuts it to that. TrainFrames returns how many frames of that length one train has at most;
 // 0 if the link is set to send none. Trains returns how many trains were sent and received.
+//
+// A train for which the receiving system has no room counts as one frame in Counters.RxDropped: the
+// system counts packets, and does not say how many frames they had.
 type Trainer interface {
 	TrainMTU() int
 	TrainFrames() int
