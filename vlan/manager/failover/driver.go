@@ -246,8 +246,8 @@ func (d *Driver) refresh(now monotime.Time) {
 		}
 		d.core.RemovePeer(mac)
 		delete(d.peers, mac)
-		if still && !isWatched && p.overridden != 0 {
-			_ = d.cfg.Routes.Restore(mac, "its VID is not watched") // a table that refuses it keeps the override
+		if p.overridden != 0 && (!still || !isWatched) {
+			_ = d.cfg.Routes.Restore(mac, "no longer watched") // a table that refuses it keeps the override
 		}
 	}
 	for mac, node := range seen {

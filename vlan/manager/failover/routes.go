@@ -75,12 +75,13 @@ func (r *tableRoutes) Override(peer transport.MAC, vid transport.VID, _ string) 
 func (r *tableRoutes) Restore(peer transport.MAC, _ string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	o, ok := r.overrides[peer]
-	delete(r.overrides, peer)
-	if !ok || o.is != r.route(peer) {
-		return nil
+	if o, ok := r.overrides[peer]; ok && o.is == r.route(peer) {
+		if err := r.table.Set(o.was); err != nil {
+			return err
+		}
 	}
-	return r.table.Set(o.was)
+	delete(r.overrides, peer)
+	return nil
 }
 
 func (r *tableRoutes) route(peer transport.MAC) vlan.Route {
