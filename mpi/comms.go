@@ -83,15 +83,22 @@ func (w *World) add(c *Comm) {
 func (c *Comm) Free(ctx context.Context) error {
 	err := c.beginFree()
 	if err == nil {
-		if !c.revoked.Load() {
-			err = c.number(ctx, "free").barrier(numberOfFree, nil)
-		}
-		c.endFree(err == nil && !c.revoked.Load())
+		err = c.free(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("free: %w", err)
 	}
 	return nil
+}
+
+// free frees the communicator with all others, or here alone if that fails, or does not return.
+func (c *Comm) free(ctx context.Context) (err error) {
+	err = errUnreturned
+	defer func() { c.endFree(err == nil && !c.revoked.Load()) }()
+	if c.revoked.Load() {
+		return nil
+	}
+	return c.number(ctx, "free").barrier(numberOfFree, nil)
 }
 
 // beginFree has nothing begun in the communicator any more, but for the barrier of Free.

@@ -331,3 +331,57 @@ func TestUnreturned_Senders(t *testing.T) {
 		})
 	}
 }
+
+// A communicator whose Free does not return, and a window whose making does not, are ended here
+// alone: nothing is left of them, and the others hear it.
+func TestUnreturned_FreeAndNewWin(t *testing.T) {
+	for name, call := range map[string]func(ctx context.Context, c *Comm) error{
+		"free": func(ctx context.Context, c *Comm) error { return c.Free(ctx) },
+		"window": func(ctx context.Context, c *Comm) error {
+			_, err := NewWin(ctx, c, make([]int, 1))
+			return err
+		},
+	} {
+		for _, ready := range []bool{false, true} { // who leaves has the keys of all
+			eachLeave(t, func(t *testing.T, worlds []*World, d []*Comm, unreturned func(func(context.Context))) {
+				w, left := worlds[0], make(chan bool)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				inBoth(t, func(c *Comm) error {
+					if c.Rank() > 0 {
+						if name == "free" { // else it might not have to wait
+							<-left
+						}
+						_ = call(ctx, d[c.Rank()]) // may be over
+						return nil
+					}
+					defer close(left)
+					unreturned(func(ctx context.Context) {
+						_ = call(leaving{t.Context(), func() {
+							w.mu.Lock()
+							now := name == "free" || len(w.comms) == 3 && (!ready || len(w.windows) == 1)
+							w.mu.Unlock()
+							if now {
+								ctx.Done()
+							}
+						}}, d[0])
+					})
+					return nil
+				}, worlds...)
+				if ctx.Err() != nil {
+					t.Errorf("%s: the others have waited", name)
+				}
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				comms := len(w.comms) - 1 // the world's
+				if name == "window" {
+					comms-- // and that which it was to be made of
+				}
+				lent := int(w.spare.made) - len(w.spare.windows)
+				if comms > 0 || len(w.windows) > 0 || lent > 0 || name == "window" && len(d[0].windows) > 0 {
+					t.Errorf("%s: %d communicators, %d windows and %d pieces of memory are left", name, comms, len(w.windows), lent)
+				}
+			})
+		}
+	}
+}

@@ -98,6 +98,18 @@ func (v *window) open(ctx context.Context, c *Comm) (err error) {
 		return err
 	}
 	v.parent = c
+	err = errUnreturned
+	defer func() {
+		if err != nil {
+			v.giveUp()
+			err = c.failure(err)
+		}
+	}()
+	return v.make(ctx)
+}
+
+// make makes the window, together with the others.
+func (v *window) make(ctx context.Context) error {
 	v.adopt()
 	key, err := v.lend()
 	if err2 := v.exchange(ctx, key); err == nil { // the others wait for it
@@ -109,15 +121,16 @@ func (v *window) open(ctx context.Context, c *Comm) (err error) {
 	if err == nil {
 		err = v.comm.Barrier(ctx) // from now on all know all keys
 	}
-	if err != nil {
-		if v.ready {
-			v.tellFreed() // to those for which it is made
-		}
-		_, _ = v.comm.barrierGroup() // those that are in its barrier hear that this process leaves it
-		v.release()
-		err = c.failure(err)
-	}
 	return err
+}
+
+// giveUp ends a window that is not made, or not by all.
+func (v *window) giveUp() {
+	if v.ready {
+		v.tellFreed() // to those for which it is made
+	}
+	_, _ = v.comm.barrierGroup() // those that are in its barrier hear that this process leaves it
+	v.release()
 }
 
 // adopt has the window's communicator revoked with the one that it was made of.
