@@ -85,24 +85,29 @@ func awaitAny(ctx context.Context, requests []*Request) error {
 		return nil
 	}
 	var a anyOf
+	defer a.leave(requests)
 	waits := true // unless one is complete, or another goroutine has returned the last one
 	for _, r := range requests {
 		waits = a.joins(r) && waits
 	}
-	var err error
-	if waits {
-		err = requests[0].comm.w.await(ctx, &a.completion)
+	if !waits {
+		return nil
 	}
-	for _, r := range requests {
-		w := r.comm.w
-		w.mu.Lock()
-		r.any = slices.DeleteFunc(r.any, func(other *anyOf) bool { return other == &a })
-		w.mu.Unlock()
-	}
+	err := requests[0].comm.w.await(ctx, &a.completion)
 	if a.completion.Done() {
 		return nil
 	}
 	return err
+}
+
+// leave undoes joins.
+func (a *anyOf) leave(requests []*Request) {
+	for _, r := range requests {
+		w := r.comm.w
+		w.mu.Lock()
+		r.any = slices.DeleteFunc(r.any, func(other *anyOf) bool { return other == a })
+		w.mu.Unlock()
+	}
 }
 
 // joins has a request wake the goroutine. It reports false for one that is complete.

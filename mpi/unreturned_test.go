@@ -385,3 +385,47 @@ func TestUnreturned_FreeAndNewWin(t *testing.T) {
 		}
 	}
 }
+
+// A request of a window whose wait for room does not return, or for answers, and a wait for one of
+// several requests, leave nothing behind.
+func TestUnreturned_LeavesNothing(t *testing.T) {
+	freeing(t, 3, fault.Config{}, func(t *testing.T, worlds []*World, links []*fault.Link, d []*Comm) {
+		unreturned := func(call func(ctx context.Context)) {
+			defer func() { _ = recover() }()
+			call(leaving{t.Context(), func() { panic("by the test") }})
+			t.Error("the call has returned")
+		}
+		win := make([]*Win[int], len(d))
+		inBoth(t, func(c *Comm) (err error) {
+			win[c.Rank()], err = NewWin(t.Context(), d[c.Rank()], make([]int, 1<<20))
+			return errors.Join(err, win[c.Rank()].Fence(t.Context()))
+		}, worlds...)
+		for _, rank := range []int{1, 2} {
+			if err := win[0].Accumulate(t.Context(), []int{1}, rank, 0, Add); err != nil {
+				t.Error(err)
+			}
+		}
+		links[1].Cut(true)
+		unreturned(func(ctx context.Context) { _ = win[0].FlushAll(ctx) })
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		if err := win[0].Put(ctx, make([]int, 1<<20), 1, 0); ctx.Err() == nil {
+			t.Errorf("there is room: %v", err)
+		}
+		unreturned(func(ctx context.Context) { _ = win[0].FlushAll(ctx) })
+		unreturned(func(ctx context.Context) { _, _ = win[0].FetchAndOp(ctx, 1, 1, 0, Add) })
+		if n := len(win[0].calls); n > 0 {
+			t.Errorf("%d calls are left", n)
+		}
+		links[1].Cut(false)
+		if err := win[0].FlushAll(t.Context()); err != nil {
+			t.Error(err)
+		}
+
+		r := Irecv(d[0], make([]byte, 1), 1, 0)
+		unreturned(func(ctx context.Context) { _, _, _ = WaitAny(ctx, r, Irecv(d[0], make([]byte, 1), 1, 1)) })
+		if len(r.any) > 0 {
+			t.Errorf("%d waits for one of several are left", len(r.any))
+		}
+	})
+}

@@ -80,12 +80,18 @@ func (v *window) ask(ctx context.Context, m *member, r *wire.WindowRecord, into 
 	w.mu.Unlock()
 	r.Context, r.ID = v.comm.context, c.id
 	c.record = wire.AppendWindow(c.record[:0], r)
+	pushed := false
+	defer func() {
+		if !pushed { // or the wait for room has not returned
+			w.mu.Lock()
+			v.forget(c)
+			w.mu.Unlock()
+		}
+	}()
 	if err := m.to.Push(ctx, c.record); err != nil {
-		w.mu.Lock()
-		v.forget(c)
-		w.mu.Unlock()
 		return v.outcome(m, err)
 	}
+	pushed = true
 	return v.endCall(ctx, c, into)
 }
 

@@ -287,6 +287,14 @@ func (v *window) confirm(ctx context.Context, members []*member) (errs []error) 
 		}
 	}
 	w.mu.Unlock()
+	left := asked // that have not ended: none, if all waits return
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, c := range left {
+			v.forget(c)
+		}
+	}()
 	var nothing [maxElement]byte
 	for _, c := range asked {
 		v.expect(c.m)
@@ -301,6 +309,7 @@ func (v *window) confirm(ctx context.Context, members []*member) (errs []error) 
 	}
 	for _, c := range asked {
 		m, updates := c.m, c.updates
+		left = left[1:]
 		err := v.endCall(ctx, c, nil)
 		w.mu.Lock()
 		switch {
