@@ -63,8 +63,10 @@ func (o collective) run(f func(o collective) error) error {
 	returned := false
 	defer func() {
 		if !returned {
-			o.endRequests()
+			defer o.endRequests() // also if what tells the others does not return
+			o.leave()
 		}
+		o.forgetLeavers()
 	}()
 	err := o.over()
 	if err == nil {
@@ -84,11 +86,7 @@ func (o collective) endRequests() {
 	var mine []*Request
 	w.mu.Lock()
 	for r := w.active; r != nil; r = r.next {
-		context, tag := r.send.Context, r.send.Tag
-		if r.receive.Owner == r {
-			context, tag = r.receive.Context, r.receive.Tag
-		}
-		if r.comm == o.Comm && context == o.context+1 && tag == o.tag && !r.withdrawn {
+		if r.isOf(o.Comm, o.tag) {
 			mine = append(mine, r)
 		}
 	}
@@ -96,6 +94,15 @@ func (o collective) endRequests() {
 	for _, r := range mine {
 		_, _ = r.end(errUnreturned)
 	}
+}
+
+// isOf reports whether a request that is active is a message of a collective operation.
+func (r *Request) isOf(c *Comm, operation int32) bool {
+	context, tag := r.send.Context, r.send.Tag
+	if r.receive.Owner == r {
+		context, tag = r.receive.Context, r.receive.Tag
+	}
+	return r.comm == c && context == c.context+1 && tag == operation && !r.withdrawn
 }
 
 // checkRoot checks the root of an operation.
@@ -123,11 +130,11 @@ func (o collective) request(memory []byte) *Request {
 }
 
 func (o collective) isend(to int, data []byte) *Request {
-	return o.Comm.send(o.request(data), o.context+1, o.members[to], o.tag, false)
+	return o.begun(o.Comm.send(o.request(data), o.context+1, o.members[to], o.tag, false))
 }
 
 func (o collective) irecv(from int, buf []byte) *Request {
-	return o.Comm.receive(o.request(buf), o.context+1, o.members[from], o.tag)
+	return o.begun(o.Comm.receive(o.request(buf), o.context+1, o.members[from], o.tag))
 }
 
 // wait waits for all of the requests, and returns the errors.

@@ -44,7 +44,10 @@ type Comm struct {
 	groupErr  error
 	unrevoked context.Context // ends with Revoke
 
+	anyLeft atomic.Bool // there are leavers
+
 	// World.mu guards these.
+	leavers     []leaver
 	multicasts  *multicasts // or nil
 	group       *barrier.Group
 	turns       *turns // or nil

@@ -186,6 +186,9 @@ func (c *Comm) handle(from matching.Rank, r *wire.Comm) error {
 	case r.Revoke:
 		c.revoke()
 		return nil
+	case r.Left:
+		c.hearLeft(k, int32(r.Operation))
+		return nil
 	}
 	out, err := c.consensus().Handle(k, &r.Message, nil)
 	c.settle(out)

@@ -33,7 +33,8 @@
 //
 // All processes of a communicator call the same ones in one order, with one root, and with
 // arguments of one length; where these differ one fails, or waits until its context ends.
-// Algorithms says by which steps each goes.
+// Where an Op panics, or ends its goroutine, what the others wait for ends with ErrWithdrawn, which
+// names the process, or another one that had heard so. Algorithms says by which steps each goes.
 //
 // # Windows
 //

@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/rawlane/rawlane/internal/activemsg"
@@ -60,7 +61,8 @@ func (w *World) act() {
 		case matching.CompleteSend:
 			w.complete(requestOf(o), nil)
 		case matching.CancelReceive:
-			w.complete(requestOf(o), ErrCancelled)
+			r := requestOf(o)
+			w.complete(r, cmp.Or(r.stopped, ErrCancelled))
 		case matching.FailSend:
 			w.complete(requestOf(o), w.all[o.Send.To].err)
 		case matching.FailReceive:

@@ -3,6 +3,7 @@ package mpi
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/mpi/internal/matching"
@@ -68,7 +69,7 @@ func (w *World) fetched(r *Request, from *process, e *matching.Envelope, err err
 	case errors.Is(err, memfifo.ErrPeerDown):
 		w.complete(r, &ProcessError{Rank: int(from.rank), Err: err})
 	case errors.Is(err, memfifo.ErrAccess):
-		w.complete(r, ErrWithdrawn)
+		w.complete(r, fmt.Errorf("rank %d: %w", r.comm.rankOf(from.rank), ErrWithdrawn))
 	default:
 		w.complete(r, err)
 	}

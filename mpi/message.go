@@ -71,7 +71,7 @@ func Sendrecv[T, U Element](
 func (c *Comm) begin(r *Request, memory []byte) {
 	r.comm, r.memory, r.status = c, memory, noMessage
 	r.send, r.receive, r.withdrawn, r.unpack = matching.Send{}, matching.Receive{}, false, nil
-	r.multicast = multicastWait{}
+	r.stopped, r.multicast = nil, multicastWait{}
 	r.completion.Reset()
 }
 

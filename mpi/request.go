@@ -47,8 +47,9 @@ type Request struct {
 	next, prev *Request // of those that are active
 	any        []*anyOf // who waits for this request or another one
 
-	withdrawn bool // a send whose memory is its caller's again
-	detached  bool // nobody waits for it
+	withdrawn bool  // a send whose memory is its caller's again
+	detached  bool  // nobody waits for it
+	stopped   error // why a receive was cancelled, unless its caller did
 	multicast multicastWait
 
 	// queued is not 0 while an item that was not carried out, a Get, or a collective operation uses

@@ -34,12 +34,7 @@ func (c *Comm) revoke() {
 		return
 	}
 	w := c.w
-	record := wire.AppendComm(nil, &wire.Comm{Context: c.context, Revoke: true})
-	for _, rank := range c.members {
-		if rank != w.me.rank {
-			w.queue(rank, item{raw: record})
-		}
-	}
+	c.tellAll(&wire.Comm{Revoke: true})
 	for _, context := range []uint32{c.context, c.context + 1} {
 		w.out = w.engine.Revoke(context, w.out[:0])
 		w.act()
@@ -47,7 +42,7 @@ func (c *Comm) revoke() {
 	for r := w.active; r != nil; {
 		next := r.next
 		if r.comm == c {
-			r.revoke()
+			r.stop(ErrRevoked)
 		}
 		r = next
 	}
@@ -63,25 +58,37 @@ func (c *Comm) revoke() {
 	}
 }
 
-// revoke ends a request of a communicator that was revoked. A receive that another process may
-// write into ends once that one has answered, or is down; an operation of several requests when
-// these do.
-// The caller holds World.mu.
-func (r *Request) revoke() {
+// tellAll sends a record about the communicator to all its other processes. The caller holds
+// World.mu, and has what was queued carried out.
+func (c *Comm) tellAll(r *wire.Comm) {
+	r.Context = c.context
+	record := wire.AppendComm(nil, r)
+	for _, rank := range c.members {
+		if rank != c.w.me.rank {
+			c.w.queue(rank, item{raw: record})
+		}
+	}
+}
+
+// stop ends a request, as its communicator was revoked or another process has left its operation. A
+// receive that another process may write into ends once that one has answered, or is down; an
+// operation of several requests when these do. The caller holds World.mu.
+func (r *Request) stop(err error) {
 	w := r.comm.w
 	switch any(r) {
 	case r.receive.Owner:
+		r.stopped = err
 		w.out = w.engine.Cancel(&r.receive, w.out[:0])
 		w.act()
 	case r.send.Owner:
 		if w.engine.CancelSend(&r.send) {
-			w.complete(r, ErrRevoked)
+			w.complete(r, err)
 		} else {
-			w.disown(r, ErrRevoked)
+			w.disown(r, err)
 		}
 	default:
 		if r.multicast != (multicastWait{}) {
-			w.complete(r, ErrRevoked)
+			w.complete(r, err)
 		}
 	}
 }

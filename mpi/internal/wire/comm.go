@@ -9,14 +9,19 @@ import (
 // commKind is the kind of records about a communicator.
 const commKind = 11
 
-// revoke is what a record says that is of no agreement: consensus has the numbers before it.
-const revoke = byte(consensus.Decide) + 1
+// What a record says that is of no agreement: consensus has the numbers before them.
+const (
+	revoke = byte(consensus.Decide) + 1 + iota
+	left
+)
 
 // Comm is a record about a communicator.
 type Comm struct {
-	Context uint32            // the communicator's
-	Revoke  bool              // it is revoked; else
-	Message consensus.Message // of an agreement of its processes
+	Context   uint32            // the communicator's
+	Revoke    bool              // it is revoked; or
+	Left      bool              // the sender has left a collective operation; else
+	Operation uint32            // its number, which may be 0
+	Message   consensus.Message // of an agreement of its processes
 }
 
 // commLen is the length of a record about a communicator without what its message has.
@@ -28,10 +33,10 @@ func IsComm(b []byte) bool { return len(b) > 0 && b[0] == Version<<4|commKind }
 // AppendComm appends a record about a communicator to b.
 //
 //	0 version (4 bits), kind (4 bits)
-//	1 1 State, 2 Propose, 3 Accept, 4 Decide, 5 Revoke
+//	1 1 State, 2 Propose, 3 Accept, 4 Decide, 5 Revoke, 6 Left
 //	2 0, 2 bytes
 //	4 context, 4 bytes
-//	8 number of the agreement, 4 bytes          0 in Revoke
+//	8 number of the agreement, 4 bytes          0 in Revoke; of the operation in Left
 //	  flags 8, new context 4, round 4           State
 //	  acknowledged, down: two sets              State
 //	  flags 8, new context 4                    Propose, Decide, State with a round
@@ -40,13 +45,16 @@ func IsComm(b []byte) bool { return len(b) > 0 && b[0] == Version<<4|commKind }
 // A set is its length, 2 bytes, and as many bytes. Integers are big-endian.
 func AppendComm(b []byte, r *Comm) []byte {
 	n, m := binary.BigEndian, &r.Message
-	what := byte(m.Kind)
-	if r.Revoke {
+	what, number := byte(m.Kind), m.Number
+	switch {
+	case r.Revoke:
 		what = revoke
+	case r.Left:
+		what, number = left, r.Operation
 	}
 	b = append(b, Version<<4|commKind, what, 0, 0)
 	b = n.AppendUint32(b, r.Context)
-	b = n.AppendUint32(b, m.Number)
+	b = n.AppendUint32(b, number)
 	if m.Kind == consensus.State {
 		c := &m.Contribution
 		b = n.AppendUint64(b, c.Flags)
@@ -73,20 +81,21 @@ func appendSet(b []byte, s consensus.Set) []byte {
 
 // ParseComm reads a record for which IsComm holds. Its sets are its own.
 func ParseComm(r *Comm, b []byte) error {
-	if len(b) < commLen || b[1] == 0 || b[1] > revoke || b[2] != 0 || b[3] != 0 {
+	if len(b) < commLen || b[1] == 0 || b[1] > left || b[2] != 0 || b[3] != 0 {
 		return ErrMalformed
 	}
 	n := binary.BigEndian
-	*r = Comm{Context: n.Uint32(b[4:]), Revoke: b[1] == revoke}
-	m := &r.Message
-	m.Number = n.Uint32(b[8:])
-	if r.Revoke != (m.Number == 0) {
+	*r = Comm{Context: n.Uint32(b[4:]), Revoke: b[1] == revoke, Left: b[1] == left}
+	m, number := &r.Message, n.Uint32(b[8:])
+	switch {
+	case r.Left:
+		r.Operation = number
+	case r.Revoke != (number == 0):
 		return ErrMalformed
+	case !r.Revoke:
+		m.Kind, m.Number = consensus.Kind(b[1]), number
 	}
 	rest := reader{b: b[commLen:]}
-	if !r.Revoke {
-		m.Kind = consensus.Kind(b[1])
-	}
 	if m.Kind == consensus.State {
 		m.Contribution.Flags, m.Contribution.Context, m.Round = rest.uint64(), rest.uint32(), rest.uint32()
 		m.Contribution.Acknowledged, m.Contribution.Down = rest.set(), rest.set()
