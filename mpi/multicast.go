@@ -80,34 +80,33 @@ func (o collective) multicast(buf []byte, root int, first func() error) error {
 		return first()
 	}
 	m := o.joinMulticasts()
+	var number uint32
+	var err error
 	if root == o.rank {
-		number := m.root.begin()
-		o.w.mu.Unlock()
-		err := errEnded
-		defer func() {
-			if err == errEnded { //nolint:errorlint // the very value: an Op has panicked, and the others wait
-				o.w.mu.Lock()
-				_ = o.lead(m, number, nil, err)
-			}
-		}()
-		err = first()
-		o.w.mu.Lock()
-		return o.lead(m, number, buf, err)
+		number = m.root.begin()
+	} else {
+		number, err = m.source(root, o.members[root]).begin()
 	}
-	number, err := m.source(root, o.members[root]).begin()
 	o.w.mu.Unlock()
 	if err != nil {
 		return err
 	}
+	end := func(buf []byte, err error) error {
+		if root != o.rank {
+			return o.listen(m, root, number, buf, err)
+		}
+		o.w.mu.Lock()
+		return o.lead(m, number, buf, err)
+	}
 	returned := false
 	defer func() {
-		if !returned {
-			_ = o.listen(m, root, number, nil, errUnreturned)
+		if !returned { // the others wait
+			_ = end(nil, errUnreturned)
 		}
 	}()
 	err = first()
 	returned = true
-	return o.listen(m, root, number, buf, err)
+	return end(buf, err)
 }
 
 // share multicasts what each process has to all, which put that of rank k into all's k-th part.
