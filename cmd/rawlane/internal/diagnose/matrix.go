@@ -65,6 +65,9 @@ func (m *matrixVerb) run(cmd *cobra.Command, _ []string) error {
 	if m.rate < 0 {
 		return cli.Misuse("--rate %v: want 0 or more", m.rate)
 	}
+	if m.check && cmd.Flags().Changed("rate") {
+		return cli.Misuse("--rate and --check: want one of the two (a check measures no rate)")
+	}
 	if err := m.validate(); err != nil {
 		return err
 	}
