@@ -70,10 +70,11 @@ func (s *forwarder) run(ctx context.Context) error {
 	return nil // it was told to end
 }
 
-// serve forwards frames from one port, until the error that it returns.
+// serve forwards frames from one port, until the error that it returns. A port that is flooded never
+// waits, and ends with ctx all the same.
 func (s *forwarder) serve(ctx context.Context, number int) error {
 	p := s.ports[number]
-	for {
+	for ctx.Err() == nil {
 		n, err := p.link.Poll(p.in)
 		if err != nil {
 			return err
@@ -86,6 +87,7 @@ func (s *forwarder) serve(ctx context.Context, number int) error {
 			return err
 		}
 	}
+	return ctx.Err()
 }
 
 // forward sends the frames of a port to the ports that the switch says. Frames without room are
