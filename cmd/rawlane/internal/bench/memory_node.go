@@ -108,9 +108,13 @@ func (n *memoryNode) many() int {
 	return int(min(max(1, n.b.bytes/int64(len(n.data))), maxMemoryMessages))
 }
 
+// unchecked is the check of operations whose result is looked at when all are over.
+func unchecked() error { return nil }
+
 // timed runs an operation as often as --iters and --bytes say, after some that do not count. It
-// records the time of each, divided by the messages in it, and returns that of all.
-func (n *memoryNode) timed(r *memoryResult, messages int64, do func() error) (time.Duration, error) {
+// records the time of each, divided by the messages in it, and returns that of all. What check takes
+// behind each is not part of its time.
+func (n *memoryNode) timed(r *memoryResult, messages int64, do, check func() error) (time.Duration, error) {
 	r.Iters = int(max(1, min(int64(n.b.iters), n.b.bytes/int64(r.SizeBytes))))
 	h, begun, warm := newTimes(), time.Now(), max(memoryWarmUp, r.Iters/warmUpShare)
 	for i := range warm + r.Iters {
@@ -123,13 +127,17 @@ func (n *memoryNode) timed(r *memoryResult, messages int64, do func() error) (ti
 			return 0, err
 		}
 		_ = h.RecordValue(int64(time.Since(start)) / messages)
+		if err := check(); err != nil {
+			return 0, err
+		}
 	}
 	r.record(h)
 	return time.Since(begun), nil
 }
 
-// pingPong measures half round trips: node 0 sends and receives, node 1 receives and sends.
-func (n *memoryNode) pingPong(r *memoryResult, send, receive func() error) error {
+// pingPong measures half round trips: node 0 sends and receives, node 1 receives and sends. Both check
+// at once what they have got: node 0 before it sends again, and node 1 when it has answered.
+func (n *memoryNode) pingPong(r *memoryResult, send, receive, check func() error) error {
 	first, second := send, receive
 	if n.ep.Node() == 1 {
 		first, second = receive, send
@@ -139,7 +147,7 @@ func (n *memoryNode) pingPong(r *memoryResult, send, receive func() error) error
 			return err
 		}
 		return second()
-	})
+	}, check)
 	return err
 }
 
@@ -164,7 +172,7 @@ func (n *memoryNode) put(ctx context.Context, r *memoryResult) (err error) {
 	size := r.SizeBytes
 	send := func() error { return n.other.PutNotify(ctx, 8, n.data) }
 	receive := func() error { return n.notified(ctx) }
-	if err := n.pingPong(r, send, receive); err != nil {
+	if err := n.pingPong(r, send, receive, unchecked); err != nil {
 		return err
 	}
 	put := func() error { return n.other.Put(ctx, 8, n.data) }
@@ -194,14 +202,10 @@ func (n *memoryNode) put(ctx context.Context, r *memoryResult) (err error) {
 func (n *memoryNode) fifo(ctx context.Context, r *memoryResult) (err error) {
 	buf := make([]byte, r.SizeBytes)
 	send := func() error { return n.queue.Push(ctx, n.data) }
-	receive := func() error {
-		got, err := n.records.Pop(ctx, buf)
-		if err == nil {
-			err = n.compare("fifo", buf[:got])
-		}
-		return err
-	}
-	if err := n.pingPong(r, send, receive); err != nil {
+	got := 0
+	receive := func() (err error) { got, err = n.records.Pop(ctx, buf); return err }
+	check := func() error { return n.compare("fifo", buf[:got]) }
+	if err := n.pingPong(r, send, receive, check); err != nil {
 		return err
 	}
 	batches := max(1, n.many()/memoryBatch)
@@ -260,7 +264,7 @@ func (n *memoryNode) calls(ctx context.Context, r *memoryResult, do func() error
 	if err := n.notified(ctx); err != nil {
 		return err
 	}
-	took, err := n.timed(r, 1, do)
+	took, err := n.timed(r, 1, do, unchecked)
 	if err != nil {
 		return err
 	}
