@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -50,10 +49,11 @@ func (m *logpClient) result(r *result) error {
 	return nil
 }
 
-// median returns the median of one value or more, and sorts them.
-func median[T cmp.Ordered](values []T) T {
+// median returns the median of one value or more, and sorts them. Of an even number it is the mean of
+// the two in the middle.
+func median[T float64 | time.Duration](values []T) T {
 	slices.Sort(values)
-	return values[len(values)/2]
+	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
 }
 
 // usage is the command that uses the parameters.

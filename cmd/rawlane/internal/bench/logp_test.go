@@ -199,3 +199,12 @@ func TestLogP_TableOfANegativeL(t *testing.T) {
 		t.Errorf("printed\n%swant\n%s", got, want)
 	}
 }
+
+// The median of an even number of values, as of two rounds of rawlane tune, is not the greater of two.
+func TestMedian(t *testing.T) {
+	for want, values := range map[float64][]float64{7: {7}, 15: {20, 10}, 2: {3, 1, 2}, 2.5: {4, 1, 3, 2}} {
+		if got := median(values); got != want {
+			t.Errorf("%v: %v, want %v", values, got, want)
+		}
+	}
+}
