@@ -25,6 +25,8 @@ import (
 type Programs struct {
 	Rawlane string // makes its own namespaces, like those of netpair
 	C       string // "" without a C compiler
+
+	Env []string // what runs of rawlane have in their environment beside this process's
 }
 
 // Build builds the programs into dir.
@@ -65,6 +67,7 @@ func (p *Programs) Links(ctx context.Context) (kinds []string, err error) {
 // Command makes a run of rawlane. The end of ctx is SIGTERM, so that it ends its processes.
 func (p *Programs) Command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, p.Rawlane, args...)
+	cmd.Env = append(os.Environ(), p.Env...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(unix.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
 	return cmd

@@ -12,7 +12,6 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -159,7 +158,8 @@ func (l *latency) inGo(w way) (all []harness.Variant) {
 }
 
 // rawlane runs the command on so many of Go's processors, and adds the lines of the links that have
-// names. 0 is what a user has without a setting: all of the cores that it may run on.
+// names. 0 is what a user has: without a setting all of the cores that it may run on. Those that are
+// pinned have the user's setting, too.
 func (l *latency) rawlane(w way, procs int, names map[string]string, flags []string) harness.Variant {
 	args := append([]string{"latency", "--size", strconv.Itoa(*size), "--iters", strconv.Itoa(l.iters)}, flags...)
 	if procs == 0 && !w.pinned {
@@ -172,13 +172,11 @@ func (l *latency) rawlane(w way, procs int, names map[string]string, flags []str
 			P50  float64 `json:"p50_us"`
 			P99  float64 `json:"p99_us"`
 		}
+		programs := l.programs
 		if procs > 0 {
-			if err := os.Setenv("GOMAXPROCS", strconv.Itoa(procs)); err != nil {
-				return err
-			}
-			defer func() { _ = os.Unsetenv("GOMAXPROCS") }()
+			programs.Env = []string{"GOMAXPROCS=" + strconv.Itoa(procs)}
 		}
-		lines, err := harness.Lines[line](ctx, &l.programs, args...)
+		lines, err := harness.Lines[line](ctx, &programs, args...)
 		for _, got := range lines {
 			if name := names[got.Link]; name != "" {
 				l.tables[w].Add(name, got.P50, got.P99)
