@@ -95,6 +95,9 @@ func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 	if programs, err = harness.Build(ctx, dir); err != nil {
 		return r, err
 	}
+	if err := programs.CheckLinks(ctx, "link", *link); err != nil {
+		return r, err
+	}
 	if err := b.RunRounds(ctx, variants); err != nil {
 		return r, err
 	}

@@ -64,6 +64,21 @@ func (p *Programs) Links(ctx context.Context) (kinds []string, err error) {
 	return kinds, nil
 }
 
+// CheckLinks refuses kinds of links that rawlane does not have, before the first of them is measured.
+// They are a flag's.
+func (p *Programs) CheckLinks(ctx context.Context, flag string, kinds ...string) error {
+	all, err := p.Links(ctx)
+	if err != nil {
+		return err
+	}
+	for _, kind := range kinds {
+		if !slices.Contains(all, kind) {
+			return Misuse("-%s %q: want %s", flag, kind, strings.Join(all, ", "))
+		}
+	}
+	return nil
+}
+
 // Command makes a run of rawlane. The end of ctx is SIGTERM, so that it ends its processes.
 func (p *Programs) Command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, p.Rawlane, args...)

@@ -4,7 +4,9 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -43,5 +45,22 @@ func TestStart_Cores(t *testing.T) {
 	}
 	if again := allowedTo(nil); again != all {
 		t.Errorf("after a program with a core of its own: %s, want %s", again, all)
+	}
+}
+
+// A kind of link that there is not is misuse, and told before the others are measured.
+func TestCheckLinks(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "rawlane")
+	const tells = "#!/bin/sh\nprintf 'fabric\\nring\\n:4\\n'\n"
+	if err := os.WriteFile(program, []byte(tells), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p := &Programs{Rawlane: program}
+	if err := p.CheckLinks(t.Context(), "links", "ring", "fabric"); err != nil {
+		t.Error(err)
+	}
+	err := p.CheckLinks(t.Context(), "links", "ring", "fabrik")
+	if !errors.As(err, new(misuse)) || err.Error() != `-links "fabrik": want fabric, ring` {
+		t.Error(err)
 	}
 }

@@ -69,7 +69,11 @@ func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 	if err != nil {
 		return r, err
 	}
-	for _, link := range strings.Split(*links, ",") {
+	kinds := strings.Split(*links, ",")
+	if err := programs.CheckLinks(ctx, "links", kinds...); err != nil {
+		return r, err
+	}
+	for _, link := range kinds {
 		for _, n := range nodes {
 			t := newTable(link, n, b.Rounds)
 			if *tuned {
