@@ -34,10 +34,10 @@ type Cluster struct {
 
 // process is a node's.
 type process struct {
-	cmd    *exec.Cmd
-	in     io.WriteCloser
-	ended  chan error // nil: it has said so
-	stderr strings.Builder
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	ended chan error    // nil: it has said so
+	gone  chan struct{} // closed when it has exited
 }
 
 // Outcome is what a cell has come to.
@@ -127,9 +127,7 @@ func (c *Cluster) disturb(length time.Duration) (x history.Expect, err error) {
 	if err := sleep(c.ctx, half); err != nil {
 		return x, err
 	}
-	if _, err := io.WriteString(c.procs[0].in, "stop\n"); err != nil {
-		return x, fmt.Errorf("tell node 0 to stop: %w: %s", err, c.procs[0].stderr.String())
-	}
+	_, _ = io.WriteString(c.procs[0].in, "stop\n") // why it has gone, await tells
 	return x, nil
 }
 
@@ -159,27 +157,50 @@ func (c *Cluster) start(k, n int, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	p := &process{cmd: exec.CommandContext(c.ctx, self), ended: make(chan error, 1)}
-	p.cmd.Env = append(os.Environ(), nodeVariable+"="+string(text))
-	p.cmd.Stderr = &p.stderr
-	out, err1 := p.cmd.StdoutPipe()
-	in, err2 := p.cmd.StdinPipe()
-	if err := errors.Join(err1, err2); err != nil {
-		return err
-	}
-	p.in = in
-	if err := c.bed.Node(k).Start(p.cmd); err != nil {
+	cmd := exec.CommandContext(c.ctx, self)
+	cmd.Env = append(os.Environ(), nodeVariable+"="+string(text))
+	p, err := startProcess(cmd, c.bed.Node(k).Start)
+	if err != nil {
 		return err
 	}
 	c.procs = append(c.procs, p)
-	go func() { // until the process ends or says that it has done all
+	return nil
+}
+
+// startProcess starts a node's process by a function.
+func startProcess(cmd *exec.Cmd, start func(*exec.Cmd) error) (*process, error) {
+	p := &process{cmd: cmd, ended: make(chan error, 1), gone: make(chan struct{})}
+	var stderr strings.Builder // whole when the process has exited
+	cmd.Stderr = &stderr
+	out, err1 := cmd.StdoutPipe()
+	in, err2 := cmd.StdinPipe()
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	p.in = in
+	if err := start(cmd); err != nil {
+		return nil, err
+	}
+	go func() { // until the process exits
+		defer close(p.gone)
 		line, _ := bufio.NewReader(out).ReadString('\n')
-		if strings.TrimSpace(line) == "ended" {
+		early := strings.TrimSpace(line) != "ended"
+		if !early {
 			p.ended <- nil
-			return
 		}
-		p.ended <- fmt.Errorf("ended early: %s", p.stderr.String())
+		_ = cmd.Wait() // what it has said counts
+		if early {
+			p.ended <- fmt.Errorf("ended early: %s", stderr.String())
+		}
 	}()
+	return p, nil
+}
+
+// signal sends a signal. A process that has crashed before is no fault of the cell's machinery.
+func (p *process) signal(s os.Signal) error {
+	if err := p.cmd.Process.Signal(s); !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
 	return nil
 }
 
@@ -209,7 +230,7 @@ func (c *Cluster) await(x history.Expect, length time.Duration) (wrong []string)
 		if slices.Contains(x.Dead, k) || slices.Contains(x.Unseen, k) || len(wrong) > 0 {
 			_ = p.cmd.Process.Kill()
 		}
-		_ = p.cmd.Wait() // its end was said, or it was killed
+		<-p.gone // its end was said, or it was killed
 	}
 	return wrong
 }
@@ -243,7 +264,7 @@ func kill(count int) func(c *Cluster) (dead, unseen []int, err error) {
 		n := len(c.procs)
 		for k := max(n-count, 1); k < n; k++ {
 			dead = append(dead, k)
-			err = errors.Join(err, c.procs[k].cmd.Process.Kill())
+			err = errors.Join(err, c.procs[k].signal(unix.SIGKILL))
 		}
 		return dead, nil, err
 	}
@@ -253,11 +274,11 @@ func kill(count int) func(c *Cluster) (dead, unseen []int, err error) {
 func suspend(d time.Duration) func(c *Cluster) (dead, unseen []int, err error) {
 	return func(c *Cluster) (dead, unseen []int, err error) {
 		k := len(c.procs) - 1
-		if err := c.procs[k].cmd.Process.Signal(unix.SIGSTOP); err != nil || d == 0 {
+		if err := c.procs[k].signal(unix.SIGSTOP); err != nil || d == 0 {
 			return []int{k}, nil, err
 		}
 		err = sleep(c.ctx, d)
-		return nil, nil, errors.Join(err, c.procs[k].cmd.Process.Signal(unix.SIGCONT))
+		return nil, nil, errors.Join(err, c.procs[k].signal(unix.SIGCONT))
 	}
 }
 

@@ -5,6 +5,8 @@ package grid
 import (
 	"math/rand/v2"
 	"os"
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,5 +78,30 @@ func TestOutcome_Notice(t *testing.T) {
 	}
 	if o.notice(all, []int{2}, c); len(o.Noticed) != 2 || o.Noticed[0] != 2*time.Second || len(o.Wrong) != 1 {
 		t.Errorf("%+v, want 2 s and 20 s, and one that is too late", o)
+	}
+}
+
+// A node that crashes before it is told to stop has broken a promise, and says by what.
+func TestDisturb_NodeZeroHasCrashed(t *testing.T) {
+	for range 20 {
+		p, err := startProcess(exec.Command("sh", "-c", "exec >&-; for i in 1 2 3 4 5 6 7 8 9; do echo crash $i >&2; done; exit 1"),
+			(*exec.Cmd).Start)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-p.gone
+		c := &Cluster{ctx: t.Context(), cell: &Cell{}, procs: []*process{p}}
+		x, err := c.disturb(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wrong := c.await(x, 0)
+		if len(wrong) != 1 || !strings.HasPrefix(wrong[0], "node 0: ended early: crash 1") || !strings.Contains(wrong[0], "crash 9") {
+			t.Fatalf("%q", wrong)
+		}
+		c.procs = append(c.procs, p)
+		if _, _, err := kill(1)(c); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
