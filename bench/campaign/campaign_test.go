@@ -225,6 +225,27 @@ func TestPointsHit(t *testing.T) {
 	}
 }
 
+// Two campaigns at a time do not write over what each other has found.
+func TestState_OfOneCampaignAtATime(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new", "state.json")
+	first, err := lockState(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var calls []uint64
+	units := []*unit{counting("A", 10, 0, &calls)}
+	second := options{only: -1, state: path}
+	run := func() error {
+		return second.campaign(t.Context(), t.TempDir(), nightly, units, io.Discard, io.Discard)
+	}
+	if err := run(); err == nil || !strings.Contains(err.Error(), "--state") || len(calls) > 0 {
+		t.Errorf("%v after %d pieces, want an error that says what to do, and none", err, len(calls))
+	}
+	if err := errors.Join(first.Close(), run()); err != nil || len(calls) != 1 {
+		t.Errorf("%v after %d pieces, want one", err, len(calls))
+	}
+}
+
 func TestState_OfAnotherProfile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.json")
 	c, _ := newCampaign(t, path, counting("A", 10, 0, new([]uint64)))

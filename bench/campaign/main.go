@@ -178,6 +178,11 @@ func (o *options) campaign(
 	case o.state == "":
 		o.state = filepath.Join(root, ".campaign", p.String()+".json")
 	}
+	lock, err := lockState(o.state)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }() // nothing was written to it
 	s, err := openState(o.state, version(root), p)
 	if err != nil {
 		return err

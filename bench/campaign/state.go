@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // state is what is done, as the file has it.
@@ -31,6 +33,28 @@ type done struct {
 	Seconds    float64           `json:"seconds"`
 	Figures    map[string]uint64 `json:"figures"`
 	Violations []violation       `json:"violations,omitempty"`
+}
+
+// lockState has this process alone work on a state file, until it closes the lock or ends: of two
+// that did, each would write over what the other has found. The lock is on a file beside it, which
+// stays.
+func lockState(path string) (*os.File, error) {
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if err != nil {
+		return nil, fmt.Errorf("state: %w", err)
+	}
+	f, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("state: %w", err)
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = errors.New("another campaign works on it (await that one, or give this one another --state)")
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("state %s: %w", path, err), f.Close())
+	}
+	return f, nil
 }
 
 // openState reads the file, or begins a new one.
