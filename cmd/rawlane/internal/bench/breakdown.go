@@ -167,7 +167,7 @@ func (c *client) breakdownTurn(ctx context.Context, s *split, p *pinger, turn by
 	if err := c.note(ctx, false, turn); err != nil {
 		return err
 	}
-	if err := p.warmUp(ctx, n/warmUpShare); err != nil {
+	if err := c.warmUp(ctx, p, n/warmUpShare); err != nil {
 		return err
 	}
 	since := allocations()
@@ -184,7 +184,7 @@ func (c *client) breakdownTurn(ctx context.Context, s *split, p *pinger, turn by
 		err = c.note(ctx, true, turn)
 	}
 	if err == nil {
-		err = p.warmUp(ctx, n/warmUpShare)
+		err = c.warmUp(ctx, p, n/warmUpShare)
 	}
 	trips := make(map[uint32]trip, n)
 	for begun := time.Now(); err == nil && len(trips) == 0 && time.Since(begun) < stampTime; {

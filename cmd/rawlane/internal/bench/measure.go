@@ -129,7 +129,7 @@ func (c *client) latency(ctx context.Context, r *result) error {
 	var elapsed time.Duration
 	for _, peer := range c.peers {
 		p := c.pinger(peer, r.SizeBytes)
-		if err := p.warmUp(ctx, r.Iters/warmUpShare); err != nil {
+		if err := c.warmUp(ctx, p, r.Iters/warmUpShare); err != nil {
 			return err
 		}
 		since, start := allocations(), time.Now()
@@ -181,6 +181,23 @@ func (c *client) send(ctx context.Context, descs []*mcd.SendDesc, n int) error {
 	return nil
 }
 
+// stream sends n messages, a batch at a time, each of which may take long on a slow link, and records
+// what a message of a batch takes.
+func (c *client) stream(ctx context.Context, h *hdrhistogram.Histogram, descs []*mcd.SendDesc, n int) error {
+	for n > 0 {
+		if err := c.keepAlive(ctx); err != nil {
+			return err
+		}
+		batch, begun := min(n, len(descs)), time.Now()
+		if err := c.send(ctx, descs, batch); err != nil {
+			return err
+		}
+		_ = h.RecordValue(int64(time.Since(begun)) / int64(batch))
+		n -= batch
+	}
+	return nil
+}
+
 // bandwidth sends windows of messages to node 1, which answers each window, and counts the messages
 // that arrive.
 func (c *client) bandwidth(ctx context.Context, r *result) error {
@@ -215,22 +232,16 @@ func (c *client) bandwidth(ctx context.Context, r *result) error {
 // rate sends to node 1 as fast as the link takes messages, and counts those that arrive.
 func (c *client) rate(ctx context.Context, r *result) error {
 	h, descs := newTimes(), c.batch(r.Batch, r.SizeBytes)
-	if err := c.send(ctx, descs, r.Iters/warmUpShare); err != nil {
+	if err := c.stream(ctx, h, descs, r.Iters/warmUpShare); err != nil {
 		return err
 	}
+	h.Reset()
 	before, err := c.ask(ctx, c.peers[0])
 	if err != nil {
 		return err
 	}
-	left, since, start := r.Iters, allocations(), time.Now()
-	err = c.repeat(ctx, (r.Iters+r.Batch-1)/r.Batch, func(ctx context.Context) error {
-		n, begun := min(left, r.Batch), time.Now()
-		left -= n
-		err := c.send(ctx, descs, n)
-		_ = h.RecordValue(int64(time.Since(begun)) / int64(n))
-		return err
-	})
-	if err != nil {
+	since, start := allocations(), time.Now()
+	if err := c.stream(ctx, h, descs, r.Iters); err != nil {
 		return err
 	}
 	sending := time.Since(start)

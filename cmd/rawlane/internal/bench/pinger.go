@@ -43,14 +43,15 @@ func (c *client) pinger(peer mcd.NodeID, size int) *pinger {
 }
 
 // warmUp makes n rounds at least, none of which counts.
-func (p *pinger) warmUp(ctx context.Context, n int) error {
-	for i, begun := 0, time.Now(); i < n || time.Since(begun) < settle; i++ {
-		if _, err := p.round(ctx); err != nil && !errors.Is(err, errLost) {
-			return err
-		}
+func (c *client) warmUp(ctx context.Context, p *pinger, n int) error {
+	round := func(ctx context.Context) error { _, err := p.round(ctx); return err }
+	begun := time.Now()
+	err := c.repeat(ctx, n, round)
+	for err == nil && time.Since(begun) < settle {
+		err = c.repeat(ctx, 1, round)
 	}
 	p.lost = 0
-	return nil
+	return err
 }
 
 // round returns half of the time that a message takes there and back.

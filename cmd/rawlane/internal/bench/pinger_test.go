@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rawlane/rawlane/cluster"
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
 )
@@ -21,6 +23,9 @@ func clientOf(t *testing.T, nodes int) (c *client, others []*mcd.Port) {
 	}
 	t.Cleanup(func() { _ = closeAll() })
 	c = &client{ep: eps[0], asked: time.Now()}
+	if c.data, err = eps[0].OpenPort(benchData, mcd.PortOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	if c.ping, err = eps[0].OpenPort(benchPing, mcd.PortOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -106,6 +111,50 @@ func TestLatency_LostMessagesWereSent(t *testing.T) {
 		}
 		if math.Abs(r.TxPerS/r.MsgsPerS-1) > 1e-9 || r.TxPerS == 0 {
 			t.Errorf("%v sent a second, %v there and back, want as many", r.TxPerS, r.MsgsPerS)
+		}
+	})
+}
+
+// Nodes that are idle hear of node 0 while it warms up with another one, and while it sends batches,
+// however long that takes.
+func TestWarmUp_OthersHearOfNode0(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, others := clientOf(t, 3)
+		heard := time.Now()
+		longest := time.Duration(0) // without a word to node 2
+		open := func(ep *mcd.Endpoint, answer func(mcd.NodeID, []byte) ([]byte, bool)) *cluster.Exchanger {
+			x, err := cluster.OpenExchanger(ep, cluster.ExchangerConfig{Answer: answer})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = x.Close() })
+			return x
+		}
+		count := make([]byte, 8)
+		c.x = open(c.ep, nil)
+		open(others[0].Endpoint(), func(mcd.NodeID, []byte) ([]byte, bool) { return count, true })
+		open(others[1].Endpoint(), func(mcd.NodeID, []byte) ([]byte, bool) {
+			longest, heard = max(longest, time.Since(heard)), time.Now()
+			return count, true
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go func() { // until stop
+			for echoOne(ctx, others[0]) == nil {
+				time.Sleep(pingTimeout / 2)
+			}
+		}()
+		p := c.pinger(1, 4)
+		defer p.forget()
+		if err := c.warmUp(ctx, p, int(2*launch.Silence/(pingTimeout/2))); err != nil {
+			t.Fatal(err)
+		}
+		if longest = max(longest, time.Since(heard)); longest > launch.Silence/2 {
+			t.Errorf("node 2 heard nothing for %v while node 0 warmed up", longest)
+		}
+		time.Sleep(launch.Silence / 2)
+		if err := c.stream(ctx, newTimes(), c.batch(1, 4), 1); err != nil || time.Since(heard) > launch.Silence/6 {
+			t.Errorf("node 2 has heard nothing for %v before a batch: %v", time.Since(heard), err)
 		}
 	})
 }
