@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -49,28 +50,39 @@ func (c *campaign) begin(ctx context.Context) error {
 // is over. A unit that has found a violation stops, and the others go on. As many units are worked
 // on at once as there are jobs, each by one of them.
 func (c *campaign) run(ctx context.Context) error {
-	if err := c.begin(ctx); err != nil {
+	var err error
+	if jobs(1, func() { err = c.begin(ctx) }); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var jobs sync.WaitGroup
-	for range max(c.jobs, 1) {
-		jobs.Go(func() {
-			for u := c.take(ctx); u != nil; u = c.take(ctx) {
-				if err := c.piece(ctx, u); err != nil {
-					cancel(err)
-				}
-				c.giveBack(u)
+	jobs(max(c.jobs, 1), func() {
+		for u := c.take(ctx); u != nil; u = c.take(ctx) {
+			if err := c.piece(ctx, u); err != nil {
+				cancel(err)
 			}
-		})
-	}
-	jobs.Wait()
-	err := context.Cause(ctx)
+			c.giveBack(u)
+		}
+	})
+	err = context.Cause(ctx)
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("stopped (the same command goes on from here): %w", err)
 	}
 	return err
+}
+
+// jobs has a number of goroutines work at once, each on a thread of its own: what they start ends
+// with that, and so with this process.
+func jobs(n int, work func()) {
+	var all sync.WaitGroup
+	for range n {
+		all.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			work()
+		})
+	}
+	all.Wait()
 }
 
 // take returns the unit whose turn it is, for one job: nil if none is left that no job has, or

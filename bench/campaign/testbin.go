@@ -67,11 +67,12 @@ func (w *workshop) digest(ctx context.Context, pkg string) (string, error) {
 }
 
 // command is a command in the tree's root. The end of ctx ends it, with what it has started: Go's
-// fuzzer leaves its programs behind.
+// fuzzer leaves its programs behind. It is killed if this process is.
 func (w *workshop) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = w.root
 	procgroup.Own(cmd)
+	procgroup.DieWithThread(cmd)
 	cmd.Cancel = func() error { procgroup.End(cmd, false); return nil }
 	cmd.WaitDelay = 10 * time.Second
 	return cmd
