@@ -4,9 +4,11 @@ import (
 	"flag"
 	"fmt"
 	"go/ast"
+	"io/fs"
 	"net/url"
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -231,6 +233,43 @@ func TestDocs_AddressesParse(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A test that the documents name is there: a fault that one is said to find is mended. What ends
+// with _ is the beginning of several names.
+func TestDocs_TestsAreThere(t *testing.T) {
+	named := regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Z][A-Za-z0-9_]*)")
+	there := testFunctions(t)
+	for page, text := range documents(t) {
+		for _, m := range named.FindAllStringSubmatch(text, -1) {
+			is := func(name string) bool {
+				return name == m[1] || strings.HasSuffix(m[1], "_") && strings.HasPrefix(name, m[1])
+			}
+			if !slices.ContainsFunc(there, is) {
+				t.Errorf("%s: there is no %s", page, m[1])
+			}
+		}
+	}
+}
+
+// testFunctions are the names of all tests, and of what others call as one.
+func testFunctions(t *testing.T) (names []string) {
+	t.Helper()
+	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)[A-Z]\w*)`)
+	err := filepath.WalkDir(".", func(file string, _ fs.DirEntry, err error) error {
+		if err != nil || path.Ext(file) != ".go" {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		for _, m := range function.FindAllSubmatch(text, -1) {
+			names = append(names, string(m[1]))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
 }
 
 // Links between the documents lead somewhere.
