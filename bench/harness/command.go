@@ -64,8 +64,8 @@ func (p *Programs) Links(ctx context.Context) (kinds []string, err error) {
 	return kinds, nil
 }
 
-// CheckLinks refuses kinds of links that rawlane does not have, before the first of them is measured.
-// They are a flag's.
+// CheckLinks refuses kinds of links that rawlane does not have, before the first of them is
+// measured. They are a flag's.
 func (p *Programs) CheckLinks(ctx context.Context, flag string, kinds ...string) error {
 	all, err := p.Links(ctx)
 	if err != nil {

@@ -157,9 +157,9 @@ func (l *latency) inGo(w way) (all []harness.Variant) {
 	return all
 }
 
-// rawlane runs the command on so many of Go's processors, and adds the lines of the links that have
-// names. 0 is what a user has: without a setting all of the cores that it may run on. Those that are
-// pinned have the user's setting, too.
+// rawlane runs the command on so many of Go's processors, and adds the lines of the links that
+// have names. 0 is what a user has: without a setting all of the cores that it may run on. Those
+// that are pinned have the user's setting, too.
 func (l *latency) rawlane(w way, procs int, names map[string]string, flags []string) harness.Variant {
 	args := append([]string{"latency", "--size", strconv.Itoa(*size), "--iters", strconv.Itoa(l.iters)}, flags...)
 	if procs == 0 && !w.pinned {

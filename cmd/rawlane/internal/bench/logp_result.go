@@ -49,8 +49,8 @@ func (m *logpClient) result(r *result) error {
 	return nil
 }
 
-// median returns the median of one value or more, and sorts them. Of an even number it is the mean of
-// the two in the middle.
+// median returns the median of one value or more, and sorts them. Of an even number it is the
+// mean of the two in the middle.
 func median[T float64 | time.Duration](values []T) T {
 	slices.Sort(values)
 	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2

@@ -181,8 +181,8 @@ func (c *client) send(ctx context.Context, descs []*mcd.SendDesc, n int) error {
 	return nil
 }
 
-// stream sends n messages, a batch at a time, each of which may take long on a slow link, and records
-// what a message of a batch takes.
+// stream sends n messages, a batch at a time, each of which may take long on a slow link, and
+// records what a message of a batch takes.
 func (c *client) stream(ctx context.Context, h *hdrhistogram.Histogram, descs []*mcd.SendDesc, n int) error {
 	for n > 0 {
 		if err := c.keepAlive(ctx); err != nil {

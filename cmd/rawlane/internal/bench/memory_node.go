@@ -112,8 +112,8 @@ func (n *memoryNode) many() int {
 func unchecked() error { return nil }
 
 // timed runs an operation as often as --iters and --bytes say, after some that do not count. It
-// records the time of each, divided by the messages in it, and returns that of all. What check takes
-// behind each is not part of its time.
+// records the time of each, divided by the messages in it, and returns that of all. What check
+// takes behind each is not part of its time.
 func (n *memoryNode) timed(r *memoryResult, messages int64, do, check func() error) (time.Duration, error) {
 	r.Iters = int(max(1, min(int64(n.b.iters), n.b.bytes/int64(r.SizeBytes))))
 	h, begun, warm := newTimes(), time.Now(), max(memoryWarmUp, r.Iters/warmUpShare)
@@ -135,8 +135,9 @@ func (n *memoryNode) timed(r *memoryResult, messages int64, do, check func() err
 	return time.Since(begun), nil
 }
 
-// pingPong measures half round trips: node 0 sends and receives, node 1 receives and sends. Both check
-// at once what they have got: node 0 before it sends again, and node 1 when it has answered.
+// pingPong measures half round trips: node 0 sends and receives, node 1 receives and sends. Both
+// check at once what they have got: node 0 before it sends again, and node 1 when it has
+// answered.
 func (n *memoryNode) pingPong(r *memoryResult, send, receive, check func() error) error {
 	first, second := send, receive
 	if n.ep.Node() == 1 {

@@ -70,8 +70,8 @@ func (s *forwarder) run(ctx context.Context) error {
 	return nil // it was told to end
 }
 
-// serve forwards frames from one port, until the error that it returns. A port that is flooded never
-// waits, and ends with ctx all the same.
+// serve forwards frames from one port, until the error that it returns. A port that is flooded
+// never waits, and ends with ctx all the same.
 func (s *forwarder) serve(ctx context.Context, number int) error {
 	p := s.ports[number]
 	for ctx.Err() == nil {
