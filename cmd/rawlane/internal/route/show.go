@@ -51,6 +51,9 @@ sends by, and by whose wish.
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
+				if node != "" {
+					return cli.Misuse("--node: is for a plan's file (a manager has the routes of its own node alone)")
+				}
 				return request(cmd, &m, (*manager.Client).Table, writeTable)
 			}
 			s, err := readShownPlan(args[0], node)
