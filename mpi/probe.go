@@ -93,7 +93,7 @@ func MRecv[T Element](ctx context.Context, m *Message, buf []T) (Status, error) 
 	w.out = w.engine.Receive(m.message, &r.receive, w.out[:0])
 	m.message = nil
 	w.act()
-	w.run()
+	r.run()
 	return r.finish(ctx)
 }
 

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"syscall"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ func openPolled(t *testing.T, end func()) *polled {
 	p := &polled{}
 	p.eps = mcdtest.OpenLinks(t, cfg, []transport.Link{x}, []transport.Link{y})
 	for node, ep := range p.eps {
-		n, err := rawnet.Open(ep, rawnet.Config{MaxConns: 8 - 7*node, PeerTimeout: time.Minute})
+		n, err := rawnet.Open(ep, rawnet.Config{Window: 4 << 20, MaxConns: 8 - 7*node, PeerTimeout: time.Minute})
 		must(t, err)
 		p.nets = append(p.nets, n)
 	}
@@ -109,6 +110,7 @@ func TestWaits_ThatDoNotReturn(t *testing.T) {
 			t.Run("Accept and Read", p.acceptAndRead)
 			t.Run("Dial", p.dial)
 			t.Run("ReadFrom", p.readFrom)
+			t.Run("Write", p.write)
 		})
 	}
 }
@@ -177,4 +179,41 @@ func (p *polled) readFrom(t *testing.T) {
 		t.Errorf("%q, %v", memory[:n], err)
 	}
 	must(t, errors.Join(to.Close(), from.Close()))
+}
+
+// A Write of which nobody knows how much has gone resets its connection at both ends, and leaves
+// nothing of it: another one works, of which there may be one.
+func (p *polled) write(t *testing.T) {
+	l, err := p.nets[0].Listen("x")
+	must(t, err)
+	dial := func() (a, b net.Conn) {
+		p.while(t, func() (err error) { a, err = p.nets[1].Dial(rawnet.Network, "0:x"); return err })
+		p.while(t, func() (err error) { b, err = l.Accept(); return err })
+		return a, b
+	}
+	a, b := dial()
+	p.interrupt(t, func(until time.Time) {
+		_ = a.SetWriteDeadline(until)
+		_, _ = a.Write(make([]byte, 4<<20)) // more than fits while nobody confirms
+	})
+	must(t, a.SetWriteDeadline(time.Time{}))
+	for name, op := range map[string]func([]byte) (int, error){"write": a.Write, "read": a.Read} {
+		if n, err := op([]byte{1}); n > 0 || !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("%s: %d, %v", name, n, err)
+		}
+	}
+	p.while(t, func() error {
+		if _, err := io.Copy(io.Discard, b); !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("the other end: %v", err)
+		}
+		return errors.Join(a.Close(), b.Close())
+	})
+	a, b = dial()
+	p.while(t, func() error { _, err := a.Write([]byte("data")); return err })
+	got := make([]byte, 4)
+	p.while(t, func() error { _, err := io.ReadFull(b, got); return err })
+	if string(got) != "data" {
+		t.Errorf("%q", got)
+	}
+	p.while(t, func() error { return errors.Join(a.Close(), b.Close(), l.Close()) })
 }

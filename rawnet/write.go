@@ -38,7 +38,13 @@ func (c *Conn) write(b []byte) (int, error) {
 	if n == 0 || err != nil {
 		return 0, err
 	}
-	defer c.n.giveBack(buf)
+	pushed := false
+	defer func() {
+		if !pushed {
+			c.cutOff()
+		}
+		c.n.giveBack(buf)
+	}()
 	done := n
 	if n <= c.n.chunk {
 		rec := append(c.s.AppendHeader(buf.memory[:0]), b[:n]...)
@@ -52,6 +58,7 @@ func (c *Conn) write(b []byte) (int, error) {
 			done, err = e.Done*c.n.chunk, e.Err
 		}
 	}
+	pushed = true
 	if err != nil {
 		return done, c.unsent(n-done, err)
 	}
@@ -89,6 +96,15 @@ func (c *Conn) awaitCredit(n int) (int, *recordBuffer, error) {
 			return 0, nil, err
 		}
 	}
+}
+
+// cutOff resets the connection where a push does not return: some of it may have gone.
+func (c *Conn) cutOff() {
+	c.n.mu.Lock()
+	defer c.n.mu.Unlock()
+	c.n.events = c.s.CutOff(c.n.events[:0])
+	c.n.deliver()
+	c.n.startControl(c.peer)
 }
 
 // unsent gives the credit of what was not sent back, and says why it was not: nil if that is over,

@@ -99,6 +99,10 @@ const (
 	DefaultProbe = 100 * time.Millisecond
 	// MaxFailoverVIDs is the number of VIDs that fit a short frame's worth of probe.
 	MaxFailoverVIDs = 64
+	// maxFailoverTime bounds the times of a FailoverConfig, and maxMisses its misses: a product of
+	// both fits a time.Duration.
+	maxFailoverTime = 24 * time.Hour
+	maxMisses       = 1000
 )
 
 // complete fills in the defaults, and returns an error that names a field out of range.
@@ -115,9 +119,12 @@ func (c *FailoverConfig) complete() error {
 			return fmt.Errorf("failover: VID %d is listed twice", vid)
 		}
 	}
-	if min(c.Probe, c.StandbyInterval, c.Timeout, c.WaitToRestore) < 0 || c.Misses < 0 {
+	low := min(c.Probe, c.StandbyInterval, c.Timeout, c.WaitToRestore)
+	high := max(c.Probe, c.StandbyInterval, c.Timeout, c.WaitToRestore)
+	if low < 0 || high > maxFailoverTime || c.Misses < 0 || c.Misses > maxMisses {
 		return fmt.Errorf("failover: probe %v, standby interval %v, timeout %v, wait to restore %v, misses %d"+
-			" (want none negative)", c.Probe, c.StandbyInterval, c.Timeout, c.WaitToRestore, c.Misses)
+			" (want none negative, times of %v and misses of %d at most)",
+			c.Probe, c.StandbyInterval, c.Timeout, c.WaitToRestore, c.Misses, maxFailoverTime, maxMisses)
 	}
 	c.Probe = cmp.Or(c.Probe, DefaultProbe)
 	c.StandbyInterval = max(c.Probe, cmp.Or(c.StandbyInterval, time.Second))

@@ -285,6 +285,9 @@ func TestAsk_AnsweredIsNotRepeated(t *testing.T) {
 	w := newNetwork(a, b)
 	w.deliver(a.send(b.mac, "one"))
 	w.deliver(b.seal(w.now, b.v.challenge(w.now, a.mac, transport.OptionalTag{}, false, nil))...)
+	if a.proofs != 1 || b.proofs != 1 { // the second answer is of one that was known to be alive
+		t.Errorf("%d and %d answers are proofs", a.proofs, b.proofs)
+	}
 	sent := len(w.recorded)
 	if w.pass(time.Second); len(w.recorded) != sent || b.v.asks[a.mac] == nil {
 		t.Errorf("%d frames after the answer; the challenge is open: %v", len(w.recorded)-sent, b.v.asks[a.mac] != nil)

@@ -43,6 +43,7 @@ type node struct {
 	expired   int
 	released  int    // of the frames that were kept
 	sends     []Send // answers to the last frame
+	proofs    int    // contact frames that proved their senders
 	history   History
 	checked   monotime.Time // when the last checkpoint was made
 }
@@ -132,6 +133,9 @@ func (n *node) receive(now monotime.Time, f wireFrame) []wireFrame {
 	}
 	n.verdicts[verdict]++
 	n.sends = out
+	if r.Proves {
+		n.proofs++
+	}
 	if verdict == Accepted && h.Kind != wire.Contact {
 		n.delivered = append(n.delivered, string(r.Payload))
 	}

@@ -218,14 +218,29 @@ func (w *world) use(e *end, h *half) {
 			if h.posted != nil {
 				h.unpost()
 			}
-			if w.rng.IntN(4) == 0 {
+			switch w.rng.IntN(8) {
+			case 0:
 				h.reset = h.s.State() == mux.Opened && !h.writeClosed
 				h.s.Reset()
-			} else {
+			case 1:
+				w.cutOff(h)
+				h.s.Close()
+			default:
 				h.s.Close()
 			}
 			h.closed = true
 		}
+	}
+}
+
+// cutOff fails a stream, if it is open at both ends.
+func (w *world) cutOff(h *half) {
+	opened := h.s.State() == mux.Opened
+	h.reset = opened && !h.writeClosed
+	w.out = h.s.CutOff(w.out[:0])
+	failed := len(w.out) == 1 && w.out[0] == mux.Event{Kind: mux.Failed, Stream: h.s}
+	if reason, _ := h.s.Failure(); failed != opened || opened && reason != mux.Aborted {
+		w.t.Fatalf("stream %x: events %v, reason %v, and it was open at both ends: %v", h.s.Number(), w.out, reason, opened)
 	}
 }
 

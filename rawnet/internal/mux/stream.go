@@ -149,6 +149,16 @@ func (s *Stream) Reset() {
 	}
 }
 
+// CutOff fails the stream at both ends: nobody knows how much of what was being sent has gone.
+func (s *Stream) CutOff(out []Event) []Event {
+	if s.state != Opened {
+		return out
+	}
+	s.resetReason = Aborted
+	s.owe(owesReset)
+	return s.fail(Aborted, nil, out)
+}
+
 // Abort ends a stream whose Open was not sent.
 func (s *Stream) Abort() { s.end() }
 

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/plan"
@@ -65,9 +67,8 @@ func (p *Plan) Equal(other *Plan) bool {
 	if p == nil || other == nil {
 		return p == other
 	}
-	a, _ := json.Marshal(p) // see PlanID
-	b, _ := json.Marshal(other)
-	return bytes.Equal(a, b)
+	return p.Topology == other.Topology && p.PCP == other.PCP && slices.Equal(p.VIDs, other.VIDs) &&
+		slices.Equal(p.Nodes, other.Nodes) && maps.Equal(p.Pairs, other.Pairs)
 }
 
 // PlanID returns the name of a plan: a hash of its content. Equal plans have one name on all nodes,
