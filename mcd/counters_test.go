@@ -1,6 +1,7 @@
 package mcd_test
 
 import (
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -78,4 +79,37 @@ func TestWatchProbes_StopsOne(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A message that somebody has received is counted.
+func TestCounters_BeforeTheMessage(t *testing.T) {
+	es := open(t, 2, 1)
+	p, q := port(t, es[0], 5), port(t, es[1], 5)
+	stop := make(chan struct{})
+	var polling sync.WaitGroup
+	polling.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				es[1].Progress()
+			}
+		}
+	})
+	defer polling.Wait()
+	defer close(stop)
+	b := make([]byte, 1)
+	for received := range uint64(2000) {
+		send(t, p, q.Addr(), []byte{1})
+		for ok := false; !ok; {
+			var err error
+			if _, _, ok, err = q.TryRecv(b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c := q.Counters(); c.RxMessages != received+1 {
+			t.Fatalf("%d messages are counted of %d", c.RxMessages, received+1)
+		}
+	}
 }

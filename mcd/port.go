@@ -182,12 +182,14 @@ func (p *Port) place(m *Message) {
 	p.mu.Lock()
 	d := p.posted.PopFront()
 	taken := d != nil || !p.closed.Load() && p.backlog.push(m)
+	if taken {
+		p.rx.add(1, len(m.Payload)) // before anybody has it
+	}
 	p.mu.Unlock()
 	if !taken {
 		p.noBuffer.Add(1)
 		return
 	}
-	p.rx.add(1, len(m.Payload))
 	if d != nil {
 		d.completion.Complete(d.fill(m))
 	}
