@@ -154,3 +154,21 @@ func TestSpuriousRTO_AfterALoss(t *testing.T) {
 		t.Error("not done")
 	}
 }
+
+// The recovery that an RTO begins ends once all is acknowledged that had been sent by then.
+func TestRTO_RecoveryPoint(t *testing.T) {
+	p, s := suspended(t, 50)
+	first, since := s.una, p.now
+	p.inTransit[1] = nil
+	p.send(0)
+	p.deliver(1)
+	p.send(1)
+	p.deliver(0)
+	if s.una == first || s.reno.Phase() != congestion.RTORecovery || s.recoverySince != since {
+		t.Errorf("%d acknowledged: phase %d since %v, want %v", s.una-first, s.reno.Phase(), s.recoverySince, since)
+	}
+	p.pass(time.Second)
+	if !p.ends[0].done() || s.una-first != 50 || s.reno.Phase() != congestion.Open {
+		t.Errorf("done %t, %d acknowledged: phase %d", p.ends[0].done(), s.una-first, s.reno.Phase())
+	}
+}
