@@ -248,12 +248,8 @@ func TestKeyFile_ReadAgain(t *testing.T) {
 	}
 	write(1)
 	synctest.Test(t, func(t *testing.T) {
-		x, _ := linktest.Pipe()
 		begun := time.Now()
-		e, err := Open(Config{Spin: -1, KeyFile: path}, x)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := openWithKeyFile(t, path)
 		defer e.Close()
 		reloads := func(want uint64, when string) {
 			t.Helper()
@@ -356,11 +352,7 @@ func TestKeyFile_ReadAgainAfterAFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		x, _ := linktest.Pipe()
-		e, err := Open(Config{Spin: -1, KeyFile: path}, x)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := openWithKeyFile(t, path)
 		defer e.Close()
 		for _, step := range []struct {
 			text              []byte

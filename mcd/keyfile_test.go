@@ -73,12 +73,8 @@ func TestKeyFile_LooksAreRare(t *testing.T) {
 	}
 	write(good)
 	synctest.Test(t, func(t *testing.T) {
-		x, _ := linktest.Pipe()
 		begun := time.Now()
-		e, err := Open(Config{Spin: -1, KeyFile: path}, x)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := openWithKeyFile(t, path)
 		defer e.Close()
 		write(bytes.Repeat([]byte("?"), len(good)+1))
 		workUntil := func(at time.Duration) {
@@ -153,6 +149,17 @@ func TestKeyFile_OfAnotherFolder(t *testing.T) {
 	})
 }
 
+// openWithKeyFile opens an endpoint whose waits sleep, on a link that leads to nobody.
+func openWithKeyFile(t *testing.T, path string) *Endpoint {
+	t.Helper()
+	x, _ := linktest.Pipe()
+	e, err := Open(Config{Spin: -1, KeyFile: path}, x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
 // A key file on a file system that hangs holds up neither the loop that repeats challenges nor Close.
 // It is looked at once more when the file system has answered.
 func TestKeyFile_OnAFileSystemThatHangs(t *testing.T) {
@@ -161,11 +168,7 @@ func TestKeyFile_OnAFileSystemThatHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		x, _ := linktest.Pipe()
-		e, err := Open(Config{Spin: -1, KeyFile: path}, x)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := openWithKeyFile(t, path)
 		looks, answer := 0, make(chan struct{})
 		e.auth.mu.Lock()
 		e.auth.file.stat = func(path string) (os.FileInfo, error) {

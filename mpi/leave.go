@@ -39,13 +39,7 @@ func (c *Comm) hearLeft(rank int, operation int32) {
 	l := leaver{rank, operation}
 	c.leavers = append(c.leavers, l)
 	c.anyLeft.Store(true)
-	for r := c.w.active; r != nil; {
-		next := r.next
-		if r.isOf(c, operation) {
-			r.stop(l.err())
-		}
-		r = next
-	}
+	c.w.stopEach(func(r *Request) bool { return r.isOf(c, operation) }, l.err())
 }
 
 // begun ends a message of an operation that another process has left, unless it is complete.

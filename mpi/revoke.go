@@ -39,13 +39,7 @@ func (c *Comm) revoke() {
 		w.out = w.engine.Revoke(context, w.out[:0])
 		w.act()
 	}
-	for r := w.active; r != nil; {
-		next := r.next
-		if r.comm == c {
-			r.stop(ErrRevoked)
-		}
-		r = next
-	}
+	w.stopEach(func(r *Request) bool { return r.comm == c }, ErrRevoked)
 	w.wakeProbes()
 	if c.endBarriers != nil {
 		c.endBarriers()
@@ -67,6 +61,18 @@ func (c *Comm) tellAll(r *wire.Comm) {
 		if rank != c.w.me.rank {
 			c.w.queue(rank, item{raw: record})
 		}
+	}
+}
+
+// stopEach stops the active requests that are meant. The caller holds mu, and has what was queued
+// carried out.
+func (w *World) stopEach(means func(*Request) bool, err error) {
+	for r := w.active; r != nil; {
+		next := r.next
+		if means(r) {
+			r.stop(err)
+		}
+		r = next
 	}
 }
 
