@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/rawlane/rawlane/internal/filelock"
 )
 
 // state is what is done, as the file has it.
@@ -36,25 +36,20 @@ type done struct {
 }
 
 // lockState has this process alone work on a state file, until it closes the lock or ends: of two
-// that did, each would write over what the other has found. The lock is on a file beside it, which
-// stays.
-func lockState(path string) (*os.File, error) {
+// that did, each would write over what the other has found.
+func lockState(path string) (*filelock.Lock, error) {
 	err := os.MkdirAll(filepath.Dir(path), 0o755)
 	if err != nil {
 		return nil, fmt.Errorf("state: %w", err)
 	}
-	f, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o644)
+	l, err := filelock.Try(path + ".lock")
+	if errors.Is(err, filelock.ErrHeld) {
+		err = fmt.Errorf("%s: another campaign works on it (await that one, or give this one another --state)", path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("state: %w", err)
 	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = errors.New("another campaign works on it (await that one, or give this one another --state)")
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("state %s: %w", path, err), f.Close())
-	}
-	return f, nil
+	return l, nil
 }
 
 // openState reads the file, or begins a new one.

@@ -19,7 +19,7 @@ import (
 
 func main() {
 	b := harness.Bench{Name: "keys", Link: "veth; both ends spin, each on a core of its own",
-		Rounds: 5, Iters: 20000, MinIters: 100, Run: run}
+		Rounds: 15, Iters: 20000, MinIters: 100, Run: run}
 	b.Main()
 }
 

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/rawlane/rawlane/internal/filelock"
 )
 
 // maxPath is the length of a sockaddr_un's path on Linux, less its end.
@@ -75,6 +77,23 @@ func Listen(network, path string, mode fs.FileMode) (*Listener, error) {
 		return nil, errors.Join(err, l.Close())
 	}
 	return &Listener{l, Place(path), own}, nil
+}
+
+// lockTimeout is how long the lock may take: who has it waits a second at most.
+const lockTimeout = 5 * time.Second
+
+// lockPlace takes the lock of a socket's place, if there are locks: of those that listen there at
+// once each sees what the one before has done. It ends with unlock, or the process.
+func lockPlace(path string) (unlock func(), err error) {
+	path += ".lock"
+	lock, err := filelock.Take(path, lockTimeout)
+	switch {
+	case err == nil:
+		return func() { _ = lock.Remove() }, nil // one that stays is the next one's
+	case errors.Is(err, errors.ErrUnsupported): // by some network file systems
+		return func() { _ = os.Remove(path) }, nil
+	}
+	return nil, err
 }
 
 // removeStale removes a socket on which no process listens: one that refuses connections. Whatever

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rawlane/rawlane/internal/filelock"
 )
 
 // A socket has its mode and its place, is removed by Close, and one that was left by a process that
@@ -217,7 +219,7 @@ func TestLockPlace_OneAtATime(t *testing.T) {
 			t.Fatal(err)
 		}
 		begun := time.Now()
-		if _, err := lockPlace(path); !errors.Is(err, syscall.EWOULDBLOCK) {
+		if _, err := lockPlace(path); !errors.Is(err, filelock.ErrHeld) {
 			t.Errorf("while it is held: %v", err)
 		}
 		if took := time.Since(begun); took < lockTimeout || took > 2*lockTimeout {

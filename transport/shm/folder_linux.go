@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/internal/filelock"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -132,30 +133,14 @@ func isOwn(info fs.FileInfo) bool {
 // tryLock takes the lock if it is free, and the folder is not removed meanwhile; else unlock is
 // nil.
 func (f folder) tryLock() (unlock func(), err error) {
-	path := filepath.Join(f.path, lockName)
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if errors.Is(err, fs.ErrNotExist) {
+	lock, err := filelock.Try(filepath.Join(f.path, lockName))
+	switch {
+	case err == nil:
+		return func() { _ = lock.Close() }, nil
+	case errors.Is(err, filelock.ErrHeld), errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil && isAt(file, path) {
-		return func() { _ = file.Close() }, nil // which gives the lock back
-	}
-	_ = file.Close()
-	if err == nil || errors.Is(err, unix.EWOULDBLOCK) {
-		return nil, nil
-	}
-	return nil, fmt.Errorf("lock %s: %w", path, err)
-}
-
-// isAt reports whether a file is the one that a path leads to: not one that was removed since.
-func isAt(file *os.File, path string) bool {
-	ours, _ := file.Stat() // none is the same as nothing
-	there, _ := os.Lstat(path)
-	return os.SameFile(there, ours)
+	return nil, err
 }
 
 // remove removes the folder if no link has a socket in it, unless the lock is held.

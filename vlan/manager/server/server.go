@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/filelock"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager/api"
@@ -49,7 +49,7 @@ type Config struct {
 type Server struct {
 	cfg       Config
 	file      stateFile
-	lock      *os.File // of the state file; nil without
+	lock      *filelock.Lock // of the state file; nil without
 	overrides overrideFile
 	// http serves operators and programs, readOnly the listeners of scrapers.
 	http, readOnly *http.Server
@@ -125,7 +125,7 @@ func New(cfg Config) (*Server, error) {
 	s.file.failed, s.overrides = s.noteDisk, newOverrideFile(&cfg)
 	s.moved = sync.NewCond(&s.mu)
 	var err error
-	if s.lock, err = s.file.lock(); err != nil {
+	if s.lock, err = s.file.lock(s.log); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	if err := s.restore(); err != nil {

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/filelock"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/manager/api"
 	"github.com/rawlane/rawlane/vlan/manager/internal/rib"
@@ -187,6 +189,28 @@ type stagedFile interface {
 var systemDisk = disk{
 	createTemp: func(folder, pattern string) (stagedFile, error) { return os.CreateTemp(folder, pattern) },
 	syncFolder: syncFolder,
+}
+
+// lockTimeout is how long a lock is waited for: a manager that was killed has it until the system
+// has cleared it away, and systemd starts the next one at once.
+const lockTimeout = time.Second
+
+// lock holds the file for this process, until the lock is closed or the process ends.
+func (f *stateFile) lock(log *slog.Logger) (*filelock.Lock, error) {
+	if f.path == "" {
+		return nil, nil
+	}
+	l, err := filelock.Take(f.path+".lock", lockTimeout)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		log.Warn("nothing keeps another manager from the state file", "error", err)
+	case errors.Is(err, filelock.ErrHeld):
+		return nil, fmt.Errorf("state %s: another manager has it "+
+			"(end that one, or give this one another --state)", f.path)
+	case err != nil:
+		return nil, fmt.Errorf("state: %w", err)
+	}
+	return l, nil
 }
 
 // note passes the outcome of a write on.

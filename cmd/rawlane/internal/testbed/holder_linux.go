@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/internal/filelock"
 	"github.com/rawlane/rawlane/internal/procgroup"
 	"github.com/rawlane/rawlane/internal/testbed"
 )
@@ -54,7 +55,7 @@ func bedHold(ctx context.Context, name string, cfg testbed.Config) error {
 // holder is a bed and its socket.
 type holder struct {
 	bed      *testbed.Bed
-	lock     *os.File // of the name
+	lock     *filelock.Lock // of the name; nil without
 	listener *net.UnixListener
 	close    func() error   // once, and for all callers
 	ending   sync.WaitGroup // requests to end it that have no answer yet
@@ -81,16 +82,13 @@ func openHolder(name string, cfg testbed.Config) (*holder, error) {
 	return h, nil
 }
 
-// lockName has this process alone hold a bed's name, until it ends or closes the file.
-func lockName(name, path string) (*os.File, error) {
-	f, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
+// lockName has this process alone hold a bed's name, until it ends or closes the lock.
+func lockName(name, path string) (*filelock.Lock, error) {
+	l, err := filelock.Try(path + ".lock")
+	if errors.Is(err, filelock.ErrHeld) {
+		err = errBedExists(name)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, errors.Join(errBedExists(name), f.Close())
-	}
-	return f, nil
+	return l, err
 }
 
 // end removes the bed with all that runs in it, and then gives its name free.
@@ -98,11 +96,7 @@ func (h *holder) end() error {
 	if h.listener != nil {
 		_ = h.listener.Close() // it may be closed already
 	}
-	err := errors.Join(endInside(h.bed), h.bed.Close())
-	if h.lock != nil {
-		err = errors.Join(err, h.lock.Close())
-	}
-	return err
+	return errors.Join(endInside(h.bed), h.bed.Close(), h.lock.Close())
 }
 
 // endRounds bounds how often endInside looks again for what was started while it looked.
