@@ -129,7 +129,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	if err := s.restore(); err != nil {
-		s.lock.Close()
+		_ = s.lock.Close()
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	if s.overrides.path != "" {
@@ -254,6 +254,6 @@ func (s *Server) Close() error {
 	s.change.Unlock()
 	close(s.overrides.end)
 	s.served.Wait()
-	s.lock.Close() // nothing was written to it
+	_ = s.lock.Close() // nothing was written to it
 	return err
 }
