@@ -78,3 +78,30 @@ func TestBye_AfterTheAgreement(t *testing.T) {
 	a.is(Failed, 1)
 	a.failure(Left, 2)
 }
+
+// Who is gone by the agreement takes part no more, for the reason that is agreed, and neither does
+// who has said goodbye. All others do.
+func TestDeparted(t *testing.T) {
+	a := newAlone(t, "star", 0, 4)
+	departed := func(when string, want map[int]Reason) {
+		t.Helper()
+		for rank := range 4 {
+			why, ok := a.Departed(rank)
+			wantWhy, wantOK := want[rank]
+			if ok != wantOK || ok && why != wantWhy {
+				t.Errorf("%s: rank %d: %v, %v; want %v, %v", when, rank, why, ok, wantWhy, wantOK)
+			}
+		}
+	}
+	departed("at first", nil)
+	a.Accuse(a.now, 1, Restarted)
+	a.passes(0)
+	a.hears(2, a.reports(2, Restarted, 1))
+	a.hears(3, a.reports(3, Restarted, 1))
+	if a.Agreed() == nil {
+		t.Fatal("nothing is agreed")
+	}
+	departed("after the agreement", map[int]Reason{1: Restarted})
+	a.hears(2, a.from(2, Bye, 0, 0))
+	departed("after a goodbye, too", map[int]Reason{1: Restarted, 2: Left})
+}
