@@ -88,19 +88,24 @@ func (b *bench) command(
 }
 
 // run runs the part of each node. With a key file, a benchmark that shows what it costs runs
-// without it first, on endpoints of their own.
+// without it and with it in turn, each time on endpoints of their own.
 func (b *bench) run(cmd *cobra.Command, part part) error {
 	if b.keyCost == nil || b.cluster.KeyFile == "" {
 		b.keyCost = nil
 		return b.runWith(cmd, &b.cluster, part)
 	}
-	if !b.cluster.Parent() { // else each node does so
-		b.keyCost.plain = make(map[int]float64)
-		if err := b.runWith(cmd, b.cluster.Unkeyed(), part); err != nil {
-			return err
+	b.keyCost = newKeyCost(b.iters)
+	if b.cluster.Parent() { // each node does so
+		return b.runWith(cmd, &b.cluster, part)
+	}
+	for k := b.keyCost; k.round < k.rounds; k.round++ {
+		for _, nodes := range []*launch.ClusterFlags{b.cluster.Unkeyed(), &b.cluster} {
+			if err := b.runWith(cmd, nodes, part); err != nil {
+				return err
+			}
 		}
 	}
-	return b.runWith(cmd, &b.cluster, part)
+	return nil
 }
 
 func (b *bench) runWith(cmd *cobra.Command, nodes *launch.ClusterFlags, part part) error {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rawlane/rawlane/barrier/schedule"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
@@ -323,6 +324,31 @@ func TestBenchTable(t *testing.T) {
 	}
 }
 
+// Without the key and with it a benchmark runs in turn. The rounds share the round trips, and the
+// last one's results are those of all.
+func TestKeyCost_Rounds(t *testing.T) {
+	for _, iters := range []int{1, 3, keyRounds, 7, 20_000} {
+		k, whole := newKeyCost(iters), result{}
+		for ; k.round < k.rounds; k.round++ {
+			h, n := newTimes(), k.share(iters)
+			for range n {
+				_ = h.RecordValue(int64(k.round+1) * 125)
+			}
+			r := result{Iters: n, Lost: 1, Allocs: 2}
+			r.recordPingPong(h, time.Second)
+			if k.round > 0 {
+				r.addPingPong(&whole)
+			}
+			whole = r
+		}
+		rounds := uint64(k.rounds)
+		if whole.Iters != iters || whole.halves.TotalCount() != int64(iters) || whole.Lost != rounds || whole.Allocs != 2 ||
+			whole.MinUS != .125 || whole.MaxUS != .125*float64(k.rounds) || whole.elapsed != time.Duration(rounds)*time.Second {
+			t.Errorf("%d round trips: %+v", iters, whole)
+		}
+	}
+}
+
 // With a key file each size is measured without the key and with it, in one run. What node 0 takes
 // is authenticated, and both ends of the comparison are in the output.
 func TestBenchLatency_WhatAKeyCosts(t *testing.T) {
@@ -355,7 +381,7 @@ func TestBenchLatency_WhatAKeyCosts(t *testing.T) {
 					t.Errorf("%s is not in docs/bench-json.md", key)
 				}
 			}
-			if r.Refused != 0 || r.PlainUS <= 0 || r.Ratio != r.P50US/r.PlainUS {
+			if r.Iters != 200 || r.Lost != 0 || r.Refused != 0 || r.PlainUS <= 0 || r.Ratio != r.P50US/r.PlainUS {
 				t.Errorf("%s", line)
 			}
 			if i < 2 {

@@ -54,7 +54,9 @@ func TestBeside_HasNoKey(t *testing.T) {
 	}
 	defer func() { _ = closeAll() }()
 	b := messageBenches[0]
-	b.sizes, b.iters, b.networks, b.keyCost = []int{4}, 20, []string{"udp"}, &keyCost{plain: map[int]float64{4: 1}}
+	b.sizes, b.iters, b.networks = []int{4}, 20, []string{"udp"}
+	b.keyCost = newKeyCost(b.iters)
+	b.keyCost.round, b.keyCost.plain[4] = b.keyCost.rounds-1, 1
 	var out bytes.Buffer
 	form := result{Bench: b.name, Link: "ring", Keys: launch.Authenticated, Iters: b.iters}
 	var ends [2]error

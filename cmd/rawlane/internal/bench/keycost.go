@@ -7,9 +7,36 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// keyCost compares a run with a key to one without.
+// keyRounds is how often a run without the key and one with it take turns: what else the machine
+// does meanwhile slows down both.
+const keyRounds = 5
+
+// keyCost compares runs with a key to runs without.
 type keyCost struct {
-	plain map[int]float64 // medians of the run without, in microseconds, by size
+	rounds, round int                  // from 0
+	earlier       map[measured]*result // what the rounds before this one have measured
+	plain         map[int]float64      // medians of the runs without, in microseconds, by size
+}
+
+// measured is what a round measures.
+type measured struct {
+	size  int
+	keyed bool
+}
+
+// newKeyCost returns a comparison of that many round trips.
+func newKeyCost(iters int) *keyCost {
+	return &keyCost{
+		rounds: min(keyRounds, iters), earlier: make(map[measured]*result), plain: make(map[int]float64),
+	}
+}
+
+// share returns how many of a number of round trips are this round's.
+func (k *keyCost) share(iters int) int {
+	if k == nil {
+		return iters
+	}
+	return (k.round+1)*iters/k.rounds - k.round*iters/k.rounds
 }
 
 // KeyTimes are what a key costs, and what it has done meanwhile.
@@ -20,7 +47,8 @@ type KeyTimes struct {
 	Refused       uint64  `json:"refused"`       // frames that node 0 has not: replayed, forged, altered, or of no key
 }
 
-// measure measures a size by a function, and what the key has done meanwhile.
+// measure measures a size by a function, and what the key has done meanwhile. What it has measured
+// before is in the result, too.
 func (k *keyCost) measure(
 	ctx context.Context, c *client, r *result, measure func(*client, context.Context, *result) error,
 ) error {
@@ -32,10 +60,19 @@ func (k *keyCost) measure(
 		return err
 	}
 	after := c.ep.Counters()
+	keyed := k.keyed(c.ep)
 	r.KeyTimes = &KeyTimes{Refused: refused(&after) - refused(&before)}
-	if k.keyed(c.ep) {
+	if keyed {
 		r.Authenticated = after.RxMessages - before.RxMessages
-	} else {
+	}
+	what := measured{r.SizeBytes, keyed}
+	if earlier := k.earlier[what]; earlier != nil {
+		r.addPingPong(earlier)
+		r.Refused += earlier.Refused
+		r.Authenticated += earlier.Authenticated
+	}
+	k.earlier[what] = r
+	if !keyed {
 		k.plain[r.SizeBytes] = r.P50US
 	}
 	r.PlainUS = k.plain[r.SizeBytes]
@@ -54,8 +91,11 @@ func (k *keyCost) room(ep *mcd.Endpoint) int {
 	return ep.MaxPayload() + ep.HeaderLen() - mcd.AuthHeaderLen
 }
 
+// ends reports whether this is the last round, whose results are those of all.
+func (k *keyCost) ends() bool { return k == nil || k.round == k.rounds-1 }
+
 // last reports whether an endpoint is that of the last run.
-func (k *keyCost) last(ep *mcd.Endpoint) bool { return k == nil || k.keyed(ep) }
+func (k *keyCost) last(ep *mcd.Endpoint) bool { return k.ends() && (k == nil || k.keyed(ep)) }
 
 // refused sums what an endpoint has dropped for want of a right key.
 func refused(c *mcd.Counters) uint64 {

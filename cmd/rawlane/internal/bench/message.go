@@ -35,9 +35,9 @@ half of the time from before the send until after the receive, in microseconds.
 With --breakdown the kernel stamps frames as they pass the driver, and round trips with node 1 are split
 into send, wire, wake-up, receive and program, with and without the stamps' own cost.
 
-With a key file each size is measured twice: first without the key, then with it, and the last columns
-say by how much longer it takes (p50 divided by that without), and how many messages node 0 has
-authenticated and how many frames it has refused meanwhile.
+With a key file each size is measured twice, without the key and with it, which take turns. The last
+columns say by how much longer it takes (p50 divided by that without), and how many messages node 0
+has authenticated and how many frames it has refused meanwhile.
 
   rawlane bench latency --link ring --size 1:1k
   rawlane bench latency --link ring --key-file FILE
@@ -157,15 +157,18 @@ func (b *messageBench) part(ctx context.Context, n *node) error {
 	for _, network := range networks {
 		for _, size := range b.sizes {
 			r, measure, keys := n.form, b.measure, b.keyCost
-			r.SizeBytes, r.Window, r.Batch = size, b.window, b.batch
+			r.SizeBytes, r.Window, r.Batch, r.Iters = size, b.window, b.batch, keys.share(b.iters)
 			if network != "" {
 				r.Link, r.Tagged, r.VID, r.PCP, r.Routed = network, false, 0, 0, false
 				r.Keys = launch.Unprotected
-				measure, keys = (*client).beside, nil
+				r.Iters, measure, keys = b.iters, (*client).beside, nil
 			}
 			n.lines.Say("%s by %s, %d bytes ...", b.name, r.Link, size)
 			if err := keys.measure(ctx, c, &r, measure); err != nil {
 				return err
+			}
+			if !keys.ends() {
+				continue
 			}
 			if err := n.lines.Write(&r, r.head(), r.line()); err != nil {
 				return err

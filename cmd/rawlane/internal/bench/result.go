@@ -53,6 +53,10 @@ type result struct {
 	*Breakdown
 
 	together bool // the nodes share this process
+
+	// Of round trips, for those that are measured in several rounds.
+	halves  *hdrhistogram.Histogram
+	elapsed time.Duration
 }
 
 // notPinned is the core of a process that the system's scheduler places.
@@ -108,10 +112,20 @@ func (r *result) pinned() string {
 
 // recordPingPong takes half round trips, and the rates of messages and bytes both ways.
 func (r *result) recordPingPong(h *hdrhistogram.Histogram, elapsed time.Duration) {
+	r.halves, r.elapsed = h, elapsed
 	r.record(h)
 	r.MsgsPerS = float64(2*h.TotalCount()) / elapsed.Seconds()
 	r.MBPerS = r.MsgsPerS * float64(r.SizeBytes) / 1e6
 	r.TxPerS = float64(h.TotalCount()+int64(r.Lost)) / elapsed.Seconds()
+}
+
+// addPingPong adds what another round has measured of the same.
+func (r *result) addPingPong(other *result) {
+	r.Allocs = (r.Allocs*float64(r.Iters) + other.Allocs*float64(other.Iters)) / float64(r.Iters+other.Iters)
+	r.Iters += other.Iters
+	r.Lost += other.Lost
+	r.halves.Merge(other.halves)
+	r.recordPingPong(r.halves, r.elapsed+other.elapsed)
 }
 
 // recordStream takes the times and the rates of a stream of messages.
