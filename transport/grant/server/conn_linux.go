@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"time"
 
@@ -196,7 +197,8 @@ func (c *conn) lock(r *protocol.Request) bool {
 		return c.reply(&protocol.Reply{}, fd)
 	case c.server.trusts(holder, r):
 		c.server.unclaim(c, key)
-		if errors.Is(unix.Kill(holder.pid, 0), unix.ESRCH) { // a service that has ended gave it to somebody
+		// This service has given it away, or one that has ended: to a program that keeps it.
+		if holder.pid == os.Getpid() || errors.Is(unix.Kill(holder.pid, 0), unix.ESRCH) {
 			holder.pid = 0
 		}
 		return c.refuse(portLocked(holder))

@@ -55,6 +55,16 @@ func mustBeBusy(t *testing.T, e *mcd.Endpoint, id mcd.PortID) {
 	}
 }
 
+// mustBeSomebodys expects the port to be taken, and nobody to be named.
+func mustBeSomebodys(t *testing.T, e *mcd.Endpoint, id mcd.PortID) {
+	t.Helper()
+	_, err := e.OpenPort(id, mcd.PortOptions{})
+	var busy *mcd.PortBusyError
+	if !errors.As(err, &busy) || busy.Port != id || busy.PID != 0 {
+		t.Errorf("port %d: %v, want it busy, and nobody named", id, err)
+	}
+}
+
 // A port is one program's: of those with grants, and of those with privilege of their own.
 func TestPortsExclude(t *testing.T) {
 	bed := testbed.ForTest(t, testbed.Config{})
@@ -156,7 +166,7 @@ func TestPortsOutliveTheService(t *testing.T) {
 	}
 	s.start(t, inNode{bed.Node(0)})
 	b := s.endpoint(t)
-	mustBeBusy(t, b, 1)
+	mustBeSomebodys(t, b, 1)
 	mustOpenPort(t, a, 2)
 	mustBeBusy(t, b, 2)
 	if err := p.Close(); err != nil {
@@ -188,11 +198,43 @@ func TestPortOfAnEarlierService(t *testing.T) {
 	if out, err := earlier.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	_, err := endpoint(t, l).OpenPort(9, mcd.PortOptions{})
-	var busy *mcd.PortBusyError
-	if !errors.As(err, &busy) || busy.PID != 0 {
-		t.Errorf("%v, want it busy, and nobody named", err)
+	mustBeSomebodys(t, endpoint(t, l), 9)
+}
+
+// A port whose program has hung up, and keeps the port's name, is taken until it closes that. The
+// error names no process: the name's is the service, which is not to be ended for it.
+func TestPortThatIsKept(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	s := serve(t, inNode{bed.Node(0)}, allowMe("interface eth0 cluster 1 ports any"))
+	c := dial(t, s)
+	if _, err := c.Write([]byte(`{"do":"lock","interface":"eth0","cluster":1,"port":9}`)); err != nil {
+		t.Fatal(err)
 	}
+	oob := make([]byte, unix.CmsgSpace(4))
+	_, n, _, _, err := c.ReadMsgUnix(make([]byte, protocol.MaxMessage), oob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	messages, err := unix.ParseSocketControlMessage(oob[:n])
+	if err != nil || len(messages) != 1 {
+		t.Fatalf("the port's name: %d control messages, %v", len(messages), err)
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := os.NewFile(uintptr(fds[0]), "name")
+	defer name.Close()
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "hung up", func() bool { return s.links(me) == 0 })
+	e := s.endpoint(t)
+	mustBeSomebodys(t, e, 9)
+	if err := name.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mustOpenPort(t, e, 9)
 }
 
 // A service that was started anew does not count what its predecessor has given: docs/without-root.md
