@@ -57,6 +57,9 @@ func open(ctx context.Context, socket string, r Request) (*Grant, error) {
 	}
 	if err != nil {
 		closeAll(fds)
+		if ctx.Err() != nil { // close may wait for the service, which is left to undo what it has done
+			return nil, errors.Join(err, s.conn.Close())
+		}
 		return nil, errors.Join(err, s.close())
 	}
 	o := reply.Open

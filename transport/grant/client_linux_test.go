@@ -219,6 +219,30 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// Nor does a link xdp, which waits for the service to hang up when it is closed: whose context has
+// ended has no time for that. The connection is closed, not for writing alone.
+func TestOpenXDP_EndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	end := make(chan error, 1)
+	socket := impostor(t, func(c *net.UnixConn) bool {
+		if _, err := c.Read(make([]byte, protocol.MaxMessage)); err == nil {
+			cancel()
+			return true
+		}
+		_, err := c.Write([]byte("{}"))
+		end <- err
+		return false
+	})
+	_, err := grant.Open(ctx, socket, grant.Request{Interface: "eth0", XDP: true})
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "the service does not answer") {
+		t.Errorf("%v", err)
+	}
+	if err := <-end; !errors.Is(err, unix.EPIPE) {
+		t.Errorf("when it hears of the end, the service writes: %v; want that nobody is there", err)
+	}
+}
+
 // Where a socket is refused, the service that the environment names is asked; without one the
 // refusal stays as it is.
 func TestInstead(t *testing.T) {
