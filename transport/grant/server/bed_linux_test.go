@@ -96,6 +96,8 @@ func (n inNode) living() (map[uint64]bool, error) {
 	return testbed.In(n.node, kernel{}.living)
 }
 
+func (inNode) name(uid uint32) string { return kernel{}.name(uid) }
+
 // journal is a log that tests read.
 type journal struct {
 	mu   sync.Mutex

@@ -123,6 +123,37 @@ func TestLimits(t *testing.T) {
 	s.ask(t, ring64)
 }
 
+// nameless is a system that may not be asked for a user's name.
+type nameless struct {
+	kernel
+	t *testing.T
+}
+
+func (n nameless) name(uint32) string {
+	n.t.Error("it asks for a user's name")
+	return "somebody"
+}
+
+// Who has reached a limit is told so by number: to look a name up may take seconds, in which nobody
+// else is accepted, or served.
+func TestLimits_LookUpNoName(t *testing.T) {
+	s := serve(t, nameless{t: t}, "allow user 7 interface eth0 cluster any ports any\nlimit user 7 links 1 memory 1K\n")
+	who := &credentials{Peer: rules.Peer{UID: 7}}
+	c := &conn{server: s.Server, who: who}
+	if refusal := s.register(c); refusal != nil {
+		t.Fatal(refusal)
+	}
+	defer s.leave(c)
+	refusal := s.register(&conn{server: s.Server, who: who})
+	if refusal == nil || !strings.Contains(refusal.Text, "limit user 7 links 2 memory 1024)") {
+		t.Errorf("a second link: %v", refusal)
+	}
+	refusal = s.reserve(c, 1<<10+1)
+	if refusal == nil || !strings.Contains(refusal.Text, "limit user 7 links 1 memory 1025)") {
+		t.Errorf("a byte more: %v", refusal)
+	}
+}
+
 // Users that no rule names, as many as they are, leave room for those that a rule names: also where
 // all together may have fewer links than there may be strangers.
 func TestStrangersLeaveRoom(t *testing.T) {

@@ -54,6 +54,9 @@ type system interface {
 	open(a *attachment, r *protocol.Request, scopes []rules.Scope) (*sockets, error)
 	lock(name string) (fd int, holder *credentials, err error)
 	living() (map[uint64]bool, error) // the packet sockets, by their inodes
+	// name is a user's. It may take seconds, where another host knows it: it is not to be called
+	// with a lock, or where connections are accepted.
+	name(uid uint32) string
 }
 
 // usage is what a user has at the moment.
@@ -184,8 +187,8 @@ func (s *Server) register(c *conn) *protocol.RefusalError {
 			maxStrangers, s.cfg.Rules)}
 	case u != nil && u.links >= limit.Links, limit.Links == 0:
 		return &protocol.RefusalError{Cause: protocol.Limited, Text: fmt.Sprintf(
-			"user %s has %d links, all that it may have (raise it in %s: limit user %s links %d memory %d)",
-			userName(c.who.UID), limit.Links, s.cfg.Rules, userName(c.who.UID), max(1, 2*limit.Links), limit.Memory)}
+			"user %d has %d links, all that it may have (raise it in %s: limit user %d links %d memory %d)",
+			c.who.UID, limit.Links, s.cfg.Rules, c.who.UID, max(1, 2*limit.Links), limit.Memory)}
 	}
 	if u == nil {
 		u = &usage{}
@@ -237,10 +240,10 @@ func (s *Server) reserve(c *conn, bytes int64) *protocol.RefusalError {
 	u := s.users[c.who.UID]
 	if u.memory+bytes > limit.Memory {
 		return &protocol.RefusalError{Cause: protocol.Limited, Text: fmt.Sprintf(
-			"user %s has rings of %d bytes, and with %d more would have over %d "+
-				"(ask for fewer slots, or raise it in %s: limit user %s links %d memory %d)",
-			userName(c.who.UID), u.memory, bytes, limit.Memory,
-			s.cfg.Rules, userName(c.who.UID), limit.Links, u.memory+bytes)}
+			"user %d has rings of %d bytes, and with %d more would have over %d "+
+				"(ask for fewer slots, or raise it in %s: limit user %d links %d memory %d)",
+			c.who.UID, u.memory, bytes, limit.Memory,
+			s.cfg.Rules, c.who.UID, limit.Links, u.memory+bytes)}
 	}
 	if s.memory+bytes > total.Memory {
 		return &protocol.RefusalError{Cause: protocol.Limited, Text: fmt.Sprintf(
@@ -290,6 +293,8 @@ func (kernel) living() (map[uint64]bool, error) { return livingSockets() }
 
 func (kernel) lock(name string) (int, *credentials, error) { return lockName(name) }
 
+func (kernel) name(uid uint32) string { return userName(uid) }
+
 // deny says what would have to be in the rules.
 func (s *Server) deny(c *conn, r *protocol.Request, what string) *protocol.RefusalError {
 	if err := rules.CheckEtherType(r.EtherType); err != nil {
@@ -297,7 +302,7 @@ func (s *Server) deny(c *conn, r *protocol.Request, what string) *protocol.Refus
 			"EtherType %v: no rule can allow it: %v", r.EtherType, err)}
 	}
 	rules := s.rules.Load()
-	name := userName(c.who.UID)
+	name := s.system.name(c.who.UID)
 	text := fmt.Sprintf("user %s (uid %d) may not use %s: no line of %s allows it "+
 		"(add to it: allow user %s interface %s cluster any ports any",
 		name, c.who.UID, what, rules.Name, name, r.Interface)
