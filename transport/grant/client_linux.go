@@ -127,8 +127,9 @@ type session struct {
 	socket  string
 	request protocol.Request // what was asked for at first
 
-	mu     sync.Mutex // guards conn; serialises exchanges
+	mu     sync.Mutex // guards what follows; serialises exchanges
 	conn   *net.UnixConn
+	late   int // replies to come by conn: to requests whose contexts have ended, and the one under way
 	closed bool
 }
 
@@ -146,16 +147,22 @@ func (s *session) dial(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	s.conn = c.(*net.UnixConn)
+	s.conn, s.late = c.(*net.UnixConn), 0
 	return nil
 }
 
-// exchange sends a request and returns the reply with its descriptors. The context's end ends it by
-// a deadline, which a reply that came all the same does not leave on the connection.
-func (s *session) exchange(ctx context.Context, r *protocol.Request) (*protocol.Reply, []int, error) {
+// exchange sends a request and returns the reply with its descriptors.
+func (s *session) exchange(ctx context.Context, r *protocol.Request) (reply *protocol.Reply, fds []int, err error) {
+	err = s.within(ctx, func() (err error) { reply, fds, err = s.converse(r); return err })
+	return reply, fds, err
+}
+
+// within calls f, which uses the connection. The context's end ends it by a deadline, which an f
+// that was done all the same does not leave on the connection.
+func (s *session) within(ctx context.Context, f func() error) error {
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { _ = s.conn.SetDeadline(time.Unix(1, 0)); close(ended) })
-	reply, fds, err := s.converse(r)
+	err := f()
 	if !stop() {
 		<-ended
 		_ = s.conn.SetDeadline(time.Time{}) // the next exchange tells whether the connection is there
@@ -163,36 +170,71 @@ func (s *session) exchange(ctx context.Context, r *protocol.Request) (*protocol.
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("the service does not answer: %w", ctx.Err())
 	}
-	return reply, fds, err
+	return err
 }
 
+// converse asks once all is answered that was asked before: a late reply may bring the name of the
+// very port that is asked for, which would seem to be another program's.
 func (s *session) converse(r *protocol.Request) (*protocol.Reply, []int, error) {
-	if _, err := s.conn.Write(protocol.Append(nil, r)); err != nil && !hungUp(err) {
+	if err := s.settle(); err != nil {
+		return nil, nil, err
+	}
+	if err := s.post(r); err != nil && !hungUp(err) {
 		return nil, nil, err
 	}
 	// A service that refuses the connection replies, and hangs up without having read the request:
 	// then the first read tells that, and the second one the reply.
-	b, oob := make([]byte, protocol.MaxMessage), make([]byte, unix.CmsgSpace(4*maxDescriptors))
-	n, oobn, flags, _, err := s.conn.ReadMsgUnix(b, oob)
+	b, fds, lost, err := s.receive()
 	if errors.Is(err, unix.ECONNRESET) {
-		n, oobn, flags, _, err = s.conn.ReadMsgUnix(b, oob)
+		closeAll(fds)
+		b, fds, lost, err = s.receive()
 	}
-	fds, bad := descriptors(oob[:oobn]) // a packet without bytes reads like the end, and may bring some
 	if err != nil {
 		return nil, fds, errEnded(err)
 	}
-	if bad != nil {
-		return nil, fds, bad
-	}
-	reply, err := protocol.ParseReply(b[:n])
+	reply, err := protocol.ParseReply(b)
 	switch {
 	case err != nil:
 	case reply.Error != nil:
 		err = refused(reply.Error)
-	case flags&unix.MSG_CTRUNC != 0:
+	case lost:
 		err = errDescriptorsLost
 	}
 	return reply, fds, err
+}
+
+// settle takes the replies that come late.
+func (s *session) settle() error {
+	for s.late > 0 {
+		_, fds, _, err := s.receive()
+		closeAll(fds)
+		if err != nil {
+			return errEnded(err)
+		}
+	}
+	return nil
+}
+
+// post sends a request. A service that has hung up may have left a reply all the same.
+func (s *session) post(r *protocol.Request) error {
+	_, err := s.conn.Write(protocol.Append(nil, r))
+	if err == nil || hungUp(err) {
+		s.late++
+	}
+	return err
+}
+
+// receive returns a packet, and the descriptors that came with it, also with an error. lost says
+// that there were more.
+func (s *session) receive() (b []byte, fds []int, lost bool, err error) {
+	b, oob := make([]byte, protocol.MaxMessage), make([]byte, unix.CmsgSpace(4*maxDescriptors))
+	n, oobn, flags, _, err := s.conn.ReadMsgUnix(b, oob)
+	fds, bad := descriptors(oob[:oobn]) // a packet without bytes reads like the end, and may bring some
+	if err == nil {
+		s.late--
+		err = bad
+	}
+	return b[:max(n, 0)], fds, flags&unix.MSG_CTRUNC != 0, err
 }
 
 // errDescriptorsLost: the service has granted what was asked for, and not all of it arrived.
@@ -264,14 +306,21 @@ type portLock struct {
 }
 
 func (s *session) lockPort(cluster uint32, port uint8) (io.Closer, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), lockTimeout)
+	defer cancel()
+	return s.lock(ctx, cluster, port)
+}
+
+func (s *session) lock(ctx context.Context, cluster uint32, port uint8) (io.Closer, error) {
 	l := &portLock{session: s}
 	l.request = protocol.Request{
 		Do: protocol.Lock, Interface: s.request.Interface, EtherType: s.request.EtherType,
 		Cluster: &cluster, Port: port,
 	}
-	fds, err := s.ask(&l.request)
+	fds, err := s.ask(ctx, &l.request)
 	l.fds = fds
-	if errors.Is(err, errDescriptorsLost) { // without the port's name others may have it, too
+	if err != nil && (errors.Is(err, errDescriptorsLost) || ctx.Err() != nil) {
+		// The port is locked, or will be: without its name, or for nobody.
 		return nil, errors.Join(err, l.Close())
 	}
 	if err != nil {
@@ -282,9 +331,7 @@ func (s *session) lockPort(cluster uint32, port uint8) (io.Closer, error) {
 }
 
 // ask is exchange by any goroutine. A service that was started anew is dialled again.
-func (s *session) ask(r *protocol.Request) (fds []int, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), lockTimeout)
-	defer cancel()
+func (s *session) ask(ctx context.Context, r *protocol.Request) (fds []int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -298,8 +345,8 @@ func (s *session) ask(r *protocol.Request) (fds []int, err error) {
 }
 
 // askOnce is exchange; a connection that has failed it closes, and dials anew at the next call. One
-// whose reply is known is well: with it the link's ring and other ports would go. The caller holds
-// mu.
+// whose reply is known, or late, is well: with it the link's ring and other ports would go, and a
+// link xdp. The caller holds mu.
 func (s *session) askOnce(ctx context.Context, r *protocol.Request) ([]int, error) {
 	if s.conn == nil {
 		if err := s.dial(ctx); err != nil {
@@ -307,23 +354,40 @@ func (s *session) askOnce(ctx context.Context, r *protocol.Request) ([]int, erro
 		}
 	}
 	reply, fds, err := s.exchange(ctx, r)
-	if err != nil && (reply == nil || reply.Error == nil) && !errors.Is(err, errDescriptorsLost) {
+	if err != nil && (reply == nil || reply.Error == nil) && !errors.Is(err, errDescriptorsLost) && ctx.Err() == nil {
 		closeAll(fds)
-		_ = s.conn.Close() // a reply that comes late must not be taken for the next one
-		s.conn, fds = nil, nil
+		s.hangUp()
+		fds = nil
 	}
 	return fds, err
 }
 
-// forget unlocks a port, unless the service has done so by itself: when the connection ended.
+// hangUp closes the connection. The caller holds mu.
+func (s *session) hangUp() {
+	_ = s.conn.Close() // it has failed
+	s.conn = nil
+}
+
+// forget unlocks a port, unless the service has done so by itself: when the connection ended. Where
+// the service was late before, it does not wait until that is done.
 func (s *session) forget(r *protocol.Request) {
 	ctx, cancel := context.WithTimeout(context.Background(), lockTimeout)
 	defer cancel()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.closed && s.conn != nil {
-		fds, _ := s.askOnce(ctx, r) // likewise
-		closeAll(fds)
+	if s.closed || s.conn == nil {
+		return
+	}
+	posted, wait := false, s.late == 0
+	err := s.within(ctx, func() error {
+		err := s.post(r)
+		if posted = err == nil; posted && wait {
+			err = s.settle()
+		}
+		return err
+	})
+	if err != nil && (!posted || ctx.Err() == nil) {
+		s.hangUp() // which unlocks it, too
 	}
 }
 
@@ -350,7 +414,9 @@ func (s *session) close() error {
 		return nil
 	}
 	if s.request.XDP && s.conn.CloseWrite() == nil && s.conn.SetReadDeadline(time.Now().Add(endTimeout)) == nil {
-		_, _ = s.conn.Read(make([]byte, 1)) // its end; or the deadline: the service does it then
+		for err := error(nil); err == nil; { // its end; or the deadline: the service does it then
+			_, err = s.conn.Read(make([]byte, 1))
+		}
 	}
 	return s.conn.Close()
 }

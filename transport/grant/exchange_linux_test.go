@@ -54,13 +54,8 @@ func TestExchangeLeavesNoDeadline(t *testing.T) {
 	for range 1000 {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancels <- cancel
-		_, _, err := s.exchange(ctx, r)
+		_, _, _ = s.exchange(ctx, r) // it may end before the reply is read, which is for nobody then
 		cancel()
-		if err != nil { // it ended before the reply was read: the reply is for nobody
-			if _, err := s.conn.Read(make([]byte, protocol.MaxMessage)); err != nil {
-				t.Fatal(err)
-			}
-		}
 		if _, _, err := s.exchange(t.Context(), r); err != nil {
 			t.Fatalf("the next exchange: %v", err)
 		}
@@ -92,7 +87,7 @@ func TestSession_OfAnotherFolder(t *testing.T) {
 	s := newSession("s", protocol.Request{})
 	defer s.close()
 	for range 2 {
-		if _, err := s.ask(&protocol.Request{Do: protocol.Lock, Interface: "eth0"}); err != nil {
+		if _, err := s.ask(t.Context(), &protocol.Request{Do: protocol.Lock, Interface: "eth0"}); err != nil {
 			t.Error(err)
 		}
 		t.Chdir(t.TempDir())
