@@ -14,6 +14,7 @@ import (
 func restful(t *testing.T, away *time.Duration) (p *spinPolicy, yields *int) {
 	p, yields = new(spinPolicy), new(int)
 	p.init(100 * time.Microsecond)
+	p.longRest = longRest // a quick machine's
 	t.Cleanup(p.end)
 	p.yield = func() {
 		*yields++
@@ -94,6 +95,38 @@ func TestRest_NoticesACrowd(t *testing.T) {
 			t.Error("19 short rests, and the others are not taken for gone")
 		}
 	})
+}
+
+// What giving the core away takes where nobody wants it is not taken for a crowd on a slow machine,
+// either.
+func TestRest_OnASlowMachine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		away := 2 * longRest
+		p, _ := restful(t, &away)
+		p.longRest = 2 * longRest
+		for range 10 {
+			p.rest(clock.Now(), 0, time.Millisecond, 1)
+		}
+		if p.isCrowded() {
+			t.Errorf("rests of %v are long where those of %v are not", away, p.longRest)
+		}
+		away++
+		for range 2 {
+			p.rest(clock.Now(), 0, time.Millisecond, 1)
+		}
+		if !p.isCrowded() {
+			t.Error("others want the core, and it did not notice")
+		}
+	})
+	if s := slowness(); s < 1 || s > 1000 {
+		t.Errorf("this machine is %v times slower than a quick one", s)
+	}
+	var p spinPolicy
+	p.init(0)
+	defer p.end()
+	if want := time.Duration(slowness() * float64(longRest)); p.longRest != want {
+		t.Errorf("a rest of %v is long here, want %v", p.longRest, want)
+	}
 }
 
 // A processor is lent at each look where spinners may have all of them, and else once a millisecond.

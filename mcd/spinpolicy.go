@@ -1,7 +1,9 @@
 package mcd
 
 import (
+	"math"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +38,8 @@ type spinPolicy struct {
 	lost    atomic.Int64 // to others that compute, and not made up for yet, in ns
 	avoids  atomic.Bool  // spinning is given up until that is made up for
 	yield   func()       // gives the core to other processes
+
+	longRest time.Duration // on this machine
 }
 
 const (
@@ -48,9 +52,12 @@ const (
 	// that are ready. To lend it wakes a thread of one of these, which has nothing to do but to
 	// take the spinner over: a message that takes 4 µs took 10.
 	lendAfter = time.Millisecond
-	// longRest is how long giving the core away takes, at least, if somebody else takes it. With
-	// nobody there it takes 0.3 µs.
+	// longRest is how long giving the core away takes, at least, if somebody else takes it, on a
+	// quick machine. With nobody there it takes 0.3 µs. On a slow one it takes up to 1.8 µs, and 4
+	// with somebody.
 	longRest = 1500 * time.Nanosecond
+	// quickCall is what a system call that does nothing takes on a quick machine, at most.
+	quickCall = 150 * time.Nanosecond
 	// Each rest that is long makes it surer that there is a crowd; one that is not, less so.
 	crowdGrows = 3
 	crowdMax   = 24
@@ -79,8 +86,21 @@ var endpoints atomic.Int32
 // init begins the policy of an endpoint that is open from now on, until end.
 func (p *spinPolicy) init(limit time.Duration) {
 	p.max, p.yield, p.procs = limit, yield, int32(runtime.GOMAXPROCS(0))
+	p.longRest = time.Duration(slowness() * float64(longRest))
 	endpoints.Add(1)
 }
+
+// slowness returns by how much this machine is slower than a quick one, at least 1, measured by a
+// system call, as giving the core away is one.
+var slowness = sync.OnceValue(func() float64 {
+	quickest := time.Duration(math.MaxInt64)
+	for range 64 { // others may have the core meanwhile, or a tick
+		before := clock.Now()
+		callNothing()
+		quickest = min(quickest, clock.Now().Sub(before))
+	}
+	return max(1, float64(quickest)/float64(quickCall))
+})
 
 func (p *spinPolicy) end() { endpoints.Add(-1) }
 
@@ -191,7 +211,7 @@ func (p *spinPolicy) rest(now monotime.Time, own, spun time.Duration, spinners i
 		p.noteAway(back.Sub(yielded))
 	}
 	n := p.crowd.Load()
-	if back.Sub(now) > longRest {
+	if back.Sub(now) > p.longRest {
 		p.crowd.Store(min(n+crowdGrows, crowdMax))
 	} else if n > 0 {
 		p.crowd.Store(n - 1)

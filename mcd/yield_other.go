@@ -5,3 +5,5 @@ package mcd
 import "runtime"
 
 func yield() { runtime.Gosched() }
+
+func callNothing() {}
