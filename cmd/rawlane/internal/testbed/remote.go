@@ -381,5 +381,8 @@ func (r *remote) env(node int) []string {
 	return append(env, start.EnvLink+"="+link)
 }
 
-// quote makes a word of a POSIX shell.
-func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+// quote makes a word of a POSIX shell, which csh and fish take for the same, but for a line's end
+// in csh: within quotes a backslash means something to fish, and an exclamation mark to csh.
+func quote(word string) string { return "'" + outsideQuotes.Replace(word) + "'" }
+
+var outsideQuotes = strings.NewReplacer(`'`, `'\''`, `\`, `'\\'`, `!`, `'\!'`)
