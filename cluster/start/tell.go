@@ -93,7 +93,7 @@ func unpack(lines []string, n int) (values []string, err error) {
 		if repeated {
 			count, err = strconv.Atoi(times)
 		}
-		if err != nil || count < 1 || len(values)+count > n {
+		if err != nil || count < 1 || count > n-len(values) {
 			return nil, fmt.Errorf("PMI: not the %d values of a job: %w", n, pmi.ErrProtocol)
 		}
 		values = append(values, slices.Repeat([]string{value}, count)...)

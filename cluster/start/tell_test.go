@@ -35,7 +35,7 @@ func TestPack(t *testing.T) {
 			}
 		}
 	}
-	for _, lines := range [][]string{{"a"}, {"a*3"}, {"a*x", "b"}, {"a*-1", "b"}, {"a*99999999999"}, {"a", "b", "c"}} {
+	for _, lines := range [][]string{{"a"}, {"a*3"}, {"a*x", "b"}, {"a*-1", "b"}, {"a*99999999999"}, {"a,b*9223372036854775807"}, {"a", "b", "c"}} {
 		if got, err := unpack(lines, 2); !errors.Is(err, pmi.ErrProtocol) {
 			t.Errorf("%q: %q, %v", lines, got, err)
 		}
