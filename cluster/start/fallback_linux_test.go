@@ -33,6 +33,13 @@ func TestMain(m *testing.M) {
 			<-ctx.Done()
 			return nil
 		})
+	case "panic":
+		Main(Config{Limit: time.Hour}, func(_ context.Context, n *Node) error {
+			if n.Node() == 1 {
+				panic("node 1 panics")
+			}
+			return nil
+		})
 	default:
 		Main(Config{Nodes: 2, Exact: true, Limit: time.Minute}, greet)
 	}

@@ -115,21 +115,8 @@ func shareAHost(t *testing.T, link string, dirs [3]string) {
 	var cmds [3]*exec.Cmd
 	var out [3]strings.Builder
 	for rank := range cmds {
-		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ours := os.NewFile(uintptr(pair[0]), "ours")
-		conn, err := net.FileConn(ours)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = ours.Close()
-		go server.Serve(conn, rank)
-		cmd := exec.Command(program)
-		cmd.ExtraFiles = []*os.File{os.NewFile(uintptr(pair[1]), "theirs")}
-		cmd.Env = append(os.Environ(), envProgram+"=exchange", fmt.Sprintf("PMI_RANK=%d", rank), "PMI_SIZE=3", "PMI_FD=3",
-			EnvLink+"="+link, "RAWLANE_SHM_DIR="+dirs[rank])
+		cmd := underPMI(t, server, rank, 3, exec.Command(program))
+		cmd.Env = append(cmd.Env, envProgram+"=exchange", EnvLink+"="+link, "RAWLANE_SHM_DIR="+dirs[rank])
 		cmd.Stdout, cmd.Stderr = &out[rank], &out[rank]
 		if err := bed.Node(rank / 2).Start(cmd); err != nil {
 			t.Fatal(err)
@@ -145,5 +132,55 @@ func shareAHost(t *testing.T, link string, dirs [3]string) {
 	}
 	if server.Final() != 3 {
 		t.Errorf("%d have said that they end", server.Final())
+	}
+}
+
+// underPMI makes a command one of a server's processes, which inherits a socket.
+func underPMI(t *testing.T, server *pmitest.Server, rank, size int, cmd *exec.Cmd) *exec.Cmd {
+	t.Helper()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := os.NewFile(uintptr(pair[0]), "ours")
+	conn, err := net.FileConn(ours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = ours.Close()
+	go server.Serve(conn, rank)
+	cmd.ExtraFiles = []*os.File{os.NewFile(uintptr(pair[1]), "theirs")}
+	cmd.Env = append(os.Environ(), fmt.Sprintf("PMI_RANK=%d", rank), fmt.Sprintf("PMI_SIZE=%d", size), "PMI_FD=3")
+	return cmd
+}
+
+// A node that panics does not tell its launcher, before it dies, that it ends as it should: the
+// launcher would let the others wait for it.
+func TestRun_PanicIsNoGoodEnd(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := pmitest.New(2, false)
+	dir := testbed.SocketDir(t)
+	var cmds [2]*exec.Cmd
+	var out [2]strings.Builder
+	for rank := range cmds {
+		cmd := underPMI(t, server, rank, 2, exec.Command(program))
+		cmd.Env = append(cmd.Env, envProgram+"=panic", "RAWLANE_SHM_DIR="+dir)
+		cmd.Stdout, cmd.Stderr = &out[rank], &out[rank]
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.ExtraFiles[0].Close()
+		cmds[rank] = cmd
+	}
+	for rank, cmd := range cmds {
+		if err := cmd.Wait(); (err != nil) != (rank == 1) || strings.Contains(out[rank].String(), "node 1 panics") != (rank == 1) {
+			t.Errorf("rank %d: %v: %s", rank, err, &out[rank])
+		}
+	}
+	if n := server.Final(); n != 1 {
+		t.Errorf("%d have said that they end as they should, want the one that has not panicked", n)
 	}
 }

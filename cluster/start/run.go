@@ -138,7 +138,8 @@ func Run(ctx context.Context, cfg Config, f func(ctx context.Context, n *Node) e
 	if err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
-	defer func() { err = errors.Join(err, job.close(err == nil)) }()
+	returned := false // not, if f panics, or ends its goroutine
+	defer func() { err = errors.Join(err, job.close(returned && err == nil)) }()
 	if cfg.Exact && job.Launcher != Nobody && job.Size != cfg.Nodes {
 		return fmt.Errorf("start: this program is for %d nodes, and %s has started %d: %w",
 			cfg.Nodes, job.Launcher, job.Size, ErrEnvironment)
@@ -156,9 +157,12 @@ func Run(ctx context.Context, cfg Config, f func(ctx context.Context, n *Node) e
 			return fmt.Errorf("start: %w", err)
 		}
 		job.Local = job.Size
-		return runAll(ctx, cfg, job, f)
+		err = runAll(ctx, cfg, job, f)
+	} else {
+		err = runOne(ctx, meet, cfg, job, f)
 	}
-	return runOne(ctx, meet, cfg, job, f)
+	returned = true
+	return err
 }
 
 // failed keeps the connections to the launchers of nodes that have failed: each hears of that when
