@@ -7,6 +7,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -96,7 +97,7 @@ func work(ctx context.Context, ep *mcd.Endpoint) error {
 		return err
 	}
 	if ep.Node() != 0 {
-		fmt.Printf("node %d has in its memory: %s\n", ep.Node(), memory[:13])
+		fmt.Printf("node %d has in its memory: %s\n", ep.Node(), bytes.TrimRight(memory, "\x00"))
 	}
 	// No node leaves while another still uses its memory.
 	return errors.Join(all.Barrier(ctx), exchange.Close(), domain.Close(), barriers.Close())
