@@ -29,6 +29,9 @@ func main() { start.Main(start.Config{Nodes: 4, Limit: 20 * time.Second}, node) 
 
 // node is each node's part.
 func node(ctx context.Context, e *start.Node) error {
+	if e.Size() < 2 {
+		return errors.New("there is nobody to work for node 0 (want two nodes or more)")
+	}
 	barriers, err := barrier.Open(e.Endpoint, barrier.Config{})
 	if err != nil {
 		return err
