@@ -3,6 +3,7 @@
 package bothways
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,7 +17,6 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/cluster/start"
-	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/rawnet"
 )
 
@@ -54,16 +54,20 @@ func Run(ctx context.Context, serve Server, ask func(ctx context.Context, w Way)
 }
 
 func node(serve Server, ask func(context.Context, Way) error) func(context.Context, *start.Node) error {
-	return func(ctx context.Context, n *start.Node) error { return runPrograms(ctx, n.Endpoint, serve, ask) }
+	return func(ctx context.Context, n *start.Node) error { return runPrograms(ctx, n, serve, ask) }
 }
 
-func runPrograms(ctx context.Context, e *mcd.Endpoint, serve Server, ask func(context.Context, Way) error) error {
-	n, err := rawnet.Open(e, rawnet.Config{})
+func runPrograms(ctx context.Context, e *start.Node, serve Server, ask func(context.Context, Way) error) error {
+	n, err := rawnet.Open(e.Endpoint, rawnet.Config{})
 	if err != nil {
 		return err
 	}
 	if e.Node() == 1 {
-		err = runServer(ctx, n, serve)
+		ip := "127.0.0.1"
+		if e.Job().Launcher != start.Nobody { // else both nodes are in this process
+			ip = cmp.Or(ownIP(), ip)
+		}
+		err = runServer(ctx, n, ip, serve)
 	} else {
 		err = runClient(ctx, n, ask)
 	}
@@ -74,10 +78,10 @@ func runPrograms(ctx context.Context, e *mcd.Endpoint, serve Server, ask func(co
 // is that of the example.
 const controlService = "control"
 
-func runServer(ctx context.Context, n *rawnet.Net, serve Server) error {
+func runServer(ctx context.Context, n *rawnet.Net, ip string, serve Server) error {
 	addrs := make(map[string]string)
 	overTCP := func(service string) (net.Listener, error) {
-		l, err := net.Listen("tcp", net.JoinHostPort(ownIP(), "0"))
+		l, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))
 		if err == nil {
 			addrs[service] = l.Addr().String()
 		}
@@ -111,18 +115,23 @@ func runServer(ctx context.Context, n *rawnet.Net, serve Server) error {
 	return err
 }
 
-// ownIP is this node's IP address: that of its interface, or the loopback's.
+// ownIP is this node's IP address: that of the interface that its launcher names, or else of the
+// first that is up; "" if there is none.
 func ownIP() string {
 	name, _, _ := strings.Cut(os.Getenv(start.EnvInterfaces), ",")
-	if ifi, err := net.InterfaceByName(name); err == nil {
-		addrs, _ := ifi.Addrs() // the loopback's, if it fails
+	all, _ := net.Interfaces() // none, if it fails
+	for _, i := range all {
+		if name != "" && i.Name != name || i.Flags&(net.FlagUp|net.FlagLoopback) != net.FlagUp {
+			continue
+		}
+		addrs, _ := i.Addrs()
 		for _, a := range addrs {
-			if ip, is := a.(*net.IPNet); is {
+			if ip, is := a.(*net.IPNet); is && ip.IP.IsGlobalUnicast() {
 				return ip.IP.String()
 			}
 		}
 	}
-	return "127.0.0.1"
+	return ""
 }
 
 func runClient(ctx context.Context, n *rawnet.Net, ask func(context.Context, Way) error) error {
