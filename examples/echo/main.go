@@ -21,16 +21,19 @@ const (
 	askPort  mcd.PortID = 8
 	goodbye             = "goodbye"
 	rounds              = 1000
+	stay                = 500 * time.Millisecond // after a goodbye: its echo may be lost
 )
 
 func main() {
-	cfg := start.Config{Nodes: 2, Exact: true, Limit: 30 * time.Second}
-	start.Main(cfg, func(ctx context.Context, e *start.Node) error {
-		if e.Node() == 1 {
-			return serve(ctx, e)
-		}
-		return ask(ctx, e)
-	})
+	start.Main(start.Config{Nodes: 2, Exact: true, Limit: 30 * time.Second}, node)
+}
+
+// node is each node's part.
+func node(ctx context.Context, e *start.Node) error {
+	if e.Node() == 1 {
+		return serve(ctx, e)
+	}
+	return ask(ctx, e)
 }
 
 // serve echoes until a message says goodbye.
@@ -53,7 +56,13 @@ func serve(ctx context.Context, e *start.Node) error {
 	if err != nil {
 		return err
 	}
-	return e.Await(ctx, &over)
+	if err := e.Await(ctx, &over); err != nil {
+		return err
+	}
+	patience, cancel := context.WithTimeout(ctx, stay)
+	defer cancel()
+	<-patience.Done() // meanwhile the handler runs
+	return ctx.Err()
 }
 
 // ask sends messages to the echo, one after the other, and prints their round-trip times.

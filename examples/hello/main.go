@@ -26,12 +26,7 @@ func hello(ctx context.Context, e *start.Node) error {
 	}
 	buf := make([]byte, e.MaxPayload())
 	if e.Node() == 1 {
-		n, from, err := p.Recv(ctx, buf)
-		if err != nil {
-			return err
-		}
-		fmt.Printf("node 1 received %q from %v\n", buf[:n], from)
-		return p.Send(ctx, from, []byte("hello, node 0"))
+		return answer(ctx, p, buf)
 	}
 	// A message to a port that is not open yet is dropped: send until the answer comes.
 	for {
@@ -46,6 +41,32 @@ func hello(ctx context.Context, e *start.Node) error {
 			return nil
 		}
 		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+	}
+}
+
+// stay is how long node 1 waits for another greeting: node 0 sends one if the answer was lost.
+const stay = 500 * time.Millisecond
+
+// answer answers greetings, until no more of them come.
+func answer(ctx context.Context, p *mcd.Port, buf []byte) error {
+	n, from, err := p.Recv(ctx, buf)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("node 1 received %q from %v\n", buf[:n], from)
+	for {
+		if err := p.Send(ctx, from, []byte("hello, node 0")); err != nil {
+			return err
+		}
+		patience, cancel := context.WithTimeout(ctx, stay)
+		_, _, err := p.Recv(patience, buf)
+		cancel()
+		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}
