@@ -64,6 +64,31 @@ func TestRun_Lost(t *testing.T) {
 	}
 }
 
+// A rank dies before there is a copy: nothing is lost, and the others begin anew.
+func TestRun_DeathBeforeTheFirstCopy(t *testing.T) {
+	const n = 4
+	synctest.Test(t, func(t *testing.T) {
+		var ranks sync.WaitGroup
+		for rank, ep := range mcdtest.Open(t, n, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}}) {
+			w, err := mpi.Open(ep, mpi.Config{PeerTimeout: peerTimeout})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rank == 1 {
+				_ = ep.Close()
+				continue
+			}
+			ranks.Go(func() {
+				p := program{c: w.Comm()}
+				if err := errors.Join(p.run(t.Context(), false), w.Close()); err != nil {
+					t.Errorf("rank %d: %v", rank, err)
+				}
+			})
+		}
+		ranks.Wait()
+	})
+}
+
 // A copy that a death has interrupted is not taken for the next one of the same number, which has
 // blocks on other ranks: what is left of it in a rank's memory is of other steps.
 func TestRecover_InterruptedCopy(t *testing.T) {

@@ -34,11 +34,7 @@ var (
 
 // run computes all steps. The victim dies on the way.
 func (p *program) run(ctx context.Context, dies bool) error {
-	for k := range p.blocks {
-		if k%p.c.Size() == p.c.Rank() {
-			p.blocks[k] = firstBlock(k)
-		}
-	}
+	p.begin()
 	p.memory = make([]uint64, 2*copySize)
 	err := p.prepare(ctx)
 	for p.step < steps || err != nil {
@@ -55,6 +51,16 @@ func (p *program) run(ctx context.Context, dies bool) error {
 		}
 	}
 	return p.report(ctx)
+}
+
+// begin makes this rank's blocks, as they are before the first step.
+func (p *program) begin() {
+	for k := range p.blocks {
+		p.blocks[k] = nil
+		if k%p.c.Size() == p.c.Rank() {
+			p.blocks[k] = firstBlock(k)
+		}
+	}
 }
 
 // prepare makes the window of copies, and the first copy.
@@ -131,7 +137,9 @@ func (p *program) recover(ctx context.Context) error {
 	}
 	p.made = int(from[0])
 	p.step = p.stepOf[p.made%2]
-	if err := p.share(ctx); err != nil {
+	if p.made == 0 { // there is no copy yet
+		p.begin()
+	} else if err := p.share(ctx); err != nil {
 		return err
 	}
 	clear(p.memory[placeOf(p.made+1, 0):][:copySize]) // what came of a copy of that number is of other steps
@@ -145,7 +153,7 @@ func (p *program) recover(ctx context.Context) error {
 func (p *program) share(ctx context.Context) error {
 	has := make([]uint8, blocks)
 	for k := range has {
-		if p.made > 0 && p.memory[placeOf(p.made, k)] == uint64(p.made) {
+		if p.memory[placeOf(p.made, k)] == uint64(p.made) {
 			has[k] = 1
 		}
 	}
