@@ -18,8 +18,8 @@ const (
 	// counters cannot be read.
 	maxMissed = 3
 	// impossible is the multiple of a cable's rate above which a counter is broken, and the last
-	// rate counts instead. Counters count when a frame is queued, so a little more than the cable
-	// carries is possible.
+	// rate to its destination counts instead. Counters count when a frame is queued, so a little
+	// more than the cable carries is possible.
 	impossible = 4
 	// mostly is the part of a pair's bytes that must have one VID for the pair to use it.
 	mostly = 0.9
@@ -158,24 +158,28 @@ func (n *nodeMeter) compare(cable topology.Rate) {
 	type total struct {
 		bytes, most uint64        // of all the destination's VIDs, and of
 		vid         transport.VID // the one with the most
+		broken      bool          // one of them is impossible
 	}
 	sent := make(map[int]total)
 	for c, bytes := range now.bytes {
 		if had := last.bytes[c]; bytes >= had {
 			bytes -= had
 		}
-		if float64(bytes)*8/seconds > impossible*float64(cable) {
-			bytes = uint64(float64(n.sent[c.to].rate) * seconds / 8) // as before
-		}
 		t := sent[c.to]
+		t.broken = t.broken || float64(bytes)*8/seconds > impossible*float64(cable)
 		t.bytes += bytes
 		if bytes > t.most {
 			t.most, t.vid = bytes, c.vid
 		}
 		sent[c.to] = t
 	}
+	before := n.sent
 	n.sent = make(map[int]sentBy)
 	for to, t := range sent {
+		if t.broken {
+			n.sent[to] = before[to]
+			continue
+		}
 		s := sentBy{topology.Rate(float64(t.bytes) * 8 / seconds), t.vid}
 		if float64(t.most) < mostly*float64(t.bytes) {
 			s.vid = several

@@ -92,6 +92,29 @@ func TestMeterDoesNotBelieveTheImpossible(t *testing.T) {
 	}
 }
 
+// The rate to a destination of which one counter is broken, or several are, is that before, once,
+// and so is its VID.
+func TestMeter_ImpossibleOfSeveralVIDs(t *testing.T) {
+	for _, rise := range [][2]uint64{{1 << 60, 1 << 60}, {1 << 60, 95}, {5, 1 << 60}, {5, 95}} {
+		_, m := meterOf(t)
+		var first, second uint64
+		var o observation
+		for k, by := range [][2]uint64{{}, {5, 95}, rise} {
+			first, second = first+by[0], second+by[1]
+			s := Sample{Node: 0, At: monotime.At(time.Duration(k+1) * time.Second),
+				Sent: []SentTo{{Node: 1, VID: 1, Bytes: first}, {Node: 1, VID: 2, Bytes: second}}}
+			if err := m.observe(s); err != nil {
+				t.Fatal(err)
+			}
+			o, _ = m.endPeriod()
+		}
+		want := traffic.Matrix{{From: 0, To: 1, Rate: 800}}
+		if vid := o.vids[plan.Pair{A: 0, B: 1}]; !slices.Equal(o.flows, want) || vid != 2 {
+			t.Errorf("counters that rise by %d: %v by VID %d, want %v by VID 2", rise, o.flows, vid, want)
+		}
+	}
+}
+
 // What was known of a flow is forgotten when it pauses, but not while its node cannot be read.
 func TestDemandOfAPausedFlowIsForgotten(t *testing.T) {
 	network, _ := meterOf(t)
