@@ -74,7 +74,9 @@ func (s *search) visit(w World, history []Move) {
 				next.Do(before)
 			}
 			next.Do(m)
-			s.visit(next, append(slices.Clip(history), m))
+			if s.visit(next, append(slices.Clip(history), m)); s.Wrong != "" {
+				return
+			}
 		}
 		w.Do(moves[0])
 		history = append(slices.Clip(history), moves[0])

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"hash/maphash"
+	"slices"
 	"testing"
 	"time"
 
@@ -53,6 +54,38 @@ func TestAll(t *testing.T) {
 	if r = All(func() World { return &counter{broken: [2]int{9, 9}} }, 10); !r.Cut || r.States != 10 {
 		t.Errorf("%+v, want 10 states, cut short", r)
 	}
+}
+
+// Behind a broken promise no other history is tried.
+func TestAll_EndsAtOnce(t *testing.T) {
+	worlds, until := 0, 0
+	start := func() World {
+		worlds++
+		return &told{counter{broken: [2]int{1, 3}}, func() { until = worlds }}
+	}
+	if r := All(start, 100); r.Wrong == "" || until == 0 {
+		t.Fatalf("%+v, want a broken promise", r)
+	}
+	if worlds > until {
+		t.Errorf("%d more worlds were made behind the one that broke its promise", worlds-until)
+	}
+}
+
+// told is a counter that tells of its broken promise; each of its moves has another one beside it
+// that leads to the same.
+type told struct {
+	counter
+	broke func()
+}
+
+func (c *told) Moves() []Move { return slices.Repeat(c.counter.Moves(), 2) }
+
+func (c *told) Wrong() string {
+	wrong := c.counter.Wrong()
+	if wrong != "" {
+		c.broke()
+	}
+	return wrong
 }
 
 func TestDigest(t *testing.T) {
