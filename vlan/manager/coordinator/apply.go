@@ -214,15 +214,7 @@ func (g *group) changesTo(to int, number map[transport.MAC]int) bool {
 // planned. What programs and failovers have laid over the plan stays, if the plan has its VID.
 func (g *group) changesRoute(m *member, dst transport.MAC, planned transport.VID) bool {
 	present := m.vidTo(dst)
-	return present != planned && !(m.isLaidOver(dst) && slices.Contains(g.plan.VIDs, present))
-}
-
-// isLaidOver reports whether a program or a failover has chosen a node's route to dst.
-func (m *member) isLaidOver(dst transport.MAC) bool {
-	return slices.ContainsFunc(m.table.Pairs, func(p api.Pair) bool {
-		peer, own := p.Peer(m.table.MAC)
-		return own && peer == dst && !p.Covered && p.By != byOperator
-	})
+	return present != planned && !(m.laidOver[dst] && slices.Contains(g.plan.VIDs, present))
 }
 
 // vidTo returns the VID with which a node sends to dst before the change; 0: untagged. It is asked

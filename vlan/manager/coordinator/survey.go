@@ -18,12 +18,13 @@ import (
 // member is a node of a cluster, and what its manager has answered.
 type member struct {
 	client   *manager.Client
-	table    *api.Table   // its routes sorted by destination; nil: it has not answered
-	health   api.Health   // for a survey and a control
-	err      error        // of the latest request, but for those that undo a change
-	past     *api.Past    // what the node had before its present plan, for a rollback
-	counters api.Counters // for a control
-	state    NodeState    // for a change, as the next
+	table    *api.Table             // its routes sorted by destination; nil: it has not answered
+	laidOver map[transport.MAC]bool // destinations whose route a program or a failover has chosen
+	health   api.Health             // for a survey and a control
+	err      error                  // of the latest request, but for those that undo a change
+	past     *api.Past              // what the node had before its present plan, for a rollback
+	counters api.Counters           // for a control
+	state    NodeState              // for a change, as the next
 	answer   api.Committed
 }
 
@@ -50,10 +51,23 @@ func askAll(all []*member, act string, f func(*member) error) error {
 }
 
 func (m *member) readTable(ctx context.Context) error {
-	if m.table, m.err = m.client.Table(ctx); m.err == nil {
-		slices.SortFunc(m.table.Routes, func(r, s api.Route) int { return compareDst(r, s.Dst) })
+	table, err := m.client.Table(ctx)
+	m.table, m.err = nil, err
+	if err == nil {
+		m.take(table)
 	}
-	return m.err
+	return err
+}
+
+// take makes t the member's table, whose routes are looked up from then on.
+func (m *member) take(t *api.Table) {
+	slices.SortFunc(t.Routes, func(r, s api.Route) int { return compareDst(r, s.Dst) })
+	m.table, m.laidOver = t, make(map[transport.MAC]bool)
+	for _, p := range t.Pairs {
+		if peer, own := p.Peer(t.MAC); own && !p.Covered && p.By != byOperator {
+			m.laidOver[peer] = true
+		}
+	}
 }
 
 // label names a member that has answered: n3 at unix:/run/m3.

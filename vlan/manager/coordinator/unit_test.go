@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -217,5 +218,62 @@ func TestVIDTo_OfManyRoutes(t *testing.T) {
 	}
 	if vid := (&member{table: &api.Table{}}).vidTo(mac(1)); vid != 0 {
 		t.Errorf("without a route by VID %d, want untagged", vid)
+	}
+}
+
+// A dry run of a plan in place of another one, while programs or failovers have chosen all routes of
+// a node, looks at each of these once, and not at all of them for each.
+func TestWouldChange_OfManyPairs(t *testing.T) {
+	of := func(laidOver int) time.Duration {
+		m := &member{}
+		table, macs := &api.Table{}, make([]transport.MAC, plan.MaxNodes)
+		for i := range macs {
+			macs[i] = transport.MAC{2, 0, 0, 0, byte(i >> 8), byte(i)}
+			table.Routes = append(table.Routes, api.Route{Dst: macs[i], VID: 1})
+		}
+		table.MAC = macs[0]
+		for _, peer := range macs[len(macs)-laidOver:] {
+			pair := api.Change{A: macs[0], B: peer, VID: 1}
+			table.Pairs = append(table.Pairs, api.Pair{Change: pair, By: "failover"})
+		}
+		m.take(table)
+		p, err := plan.RoundRobin(macs, []transport.VID{2, 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Nodes = slices.Clone(p.Nodes)
+		for i := range p.Nodes {
+			p.Nodes[i].VID = 2 // of all pairs: each route changes, but for those that were chosen
+		}
+		g := &group{plan: p}
+		least := time.Hour
+		for range 3 {
+			begin := time.Now()
+			if routes, want := g.wouldChange(m), len(macs)-1-laidOver; routes != want {
+				t.Fatalf("%d routes chosen: %d would change, want %d", laidOver, routes, want)
+			}
+			least = min(least, time.Since(begin))
+		}
+		return least
+	}
+	if none, all := of(0), of(plan.MaxNodes-1); all > 10*none {
+		t.Errorf("%v where all routes were chosen, and %v where none was", all, none)
+	}
+}
+
+// What is laid over a plan is what programs and failovers have chosen for the node itself.
+func TestTake_LaidOver(t *testing.T) {
+	m := &member{}
+	pair := func(a, b int, by string, covered bool) api.Pair {
+		return api.Pair{Change: api.Change{A: mac(a), B: mac(b), VID: 2}, By: by, Covered: covered}
+	}
+	m.take(&api.Table{MAC: mac(1), Pairs: []api.Pair{
+		pair(1, 2, "session 7", false), pair(3, 1, "failover", false), pair(1, 4, byOperator, false),
+		pair(1, 5, "failover", true), pair(6, 7, "failover", false),
+	}})
+	for k := range 8 {
+		if got, want := m.laidOver[mac(k)], k == 2 || k == 3; got != want {
+			t.Errorf("node %d: %v, want %v", k, got, want)
+		}
 	}
 }
