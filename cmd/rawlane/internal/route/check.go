@@ -73,6 +73,11 @@ operator's pairs in it. "route apply --dry-run" asks all nodes.
 			return twoFiles(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				if err := m.none(); err != nil {
+					return err
+				}
+			}
 			after, err := cli.ReadPlan(args[len(args)-1])
 			if err != nil {
 				return err

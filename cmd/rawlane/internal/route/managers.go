@@ -62,6 +62,14 @@ func (m *managerFlags) several(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// none refuses the flags of a verb that asks no manager, as it has files.
+func (m *managerFlags) none() error {
+	if given, err := m.tls.Given(); given || err != nil {
+		return cli.Misuse("--tls-cert, --tls-key and --tls-ca: are for managers (and there are files alone)")
+	}
+	return nil
+}
+
 // request asks one manager, or all of several at once, for something and prints it: one that has
 // stopped does not keep the others' answers back.
 func request[T any](

@@ -56,6 +56,9 @@ sends by, and by whose wish.
 				}
 				return request(cmd, &m, (*manager.Client).Table, writeTable)
 			}
+			if err := m.none(); err != nil {
+				return err
+			}
 			s, err := readShownPlan(args[0], node)
 			if err != nil {
 				return err
