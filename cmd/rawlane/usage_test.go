@@ -154,6 +154,8 @@ func TestMisuse(t *testing.T) {
 		{"matrix --nodes 1", "--nodes 1: want 2 to 250"},
 		{"matrix --rate -1s", "--rate -1s: want 0 or more"},
 		{"matrix --check --rate 1s", "--rate and --check: want one of the two"},
+		{"route show --managers=", "which managers? Give --managers, a file or a list"},
+		{"route log --managers=", "which managers? Give --managers, a file or a list"},
 		{"route show x --tls-cert x --tls-key x --tls-ca x", "--tls-cert, --tls-key and --tls-ca: are for managers"},
 		{"route diff x y --tls-ca x", "--tls-cert, --tls-key and --tls-ca: are for managers"},
 		{"route show --manager unix:/none --node 3", "--node: is for a plan's file"},

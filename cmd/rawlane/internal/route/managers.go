@@ -23,7 +23,7 @@ const askTimeout = 30 * time.Second
 // managerFlags are the flags of a verb that talks to one manager, or to those of all nodes.
 type managerFlags struct {
 	addr string // of one, or the list of all
-	each string // the list of several that are asked, and printed in turn; empty: that of addr is
+	each string // with --managers: the list of several that are asked, and printed in turn
 	tls  cli.TLSFiles
 	json bool
 }
@@ -81,7 +81,7 @@ func request[T any](
 		return cli.Misuse("--manager: %v", err)
 	}
 	addrs := []manager.Addr{addr}
-	if m.each != "" {
+	if cmd.Flags().Changed("managers") {
 		if cmd.Flags().Changed("manager") {
 			return cli.Misuse("--manager and --managers: want one of the two")
 		}
@@ -115,7 +115,7 @@ func request[T any](
 
 // askAll runs f with a client of each manager in the list.
 func (m *managerFlags) askAll(f func([]*manager.Client) error) error {
-	addrs, err := m.list()
+	addrs, err := listAddrs(m.addr)
 	if err != nil {
 		return err
 	}
@@ -143,15 +143,11 @@ func (m *managerFlags) ask(addrs []manager.Addr, f func([]*manager.Client) error
 	return f(clients)
 }
 
-// list reads the list of managers. The name of a regular file is a file with a list in it.
-func (m *managerFlags) list() (addrs []manager.Addr, err error) {
-	if m.addr == "" {
+// listAddrs reads a list of managers. The name of a regular file is a file with a list in it.
+func listAddrs(list string) (addrs []manager.Addr, err error) {
+	if list == "" {
 		return nil, cli.Misuse("which managers? Give --managers, a file or a list")
 	}
-	return listAddrs(m.addr)
-}
-
-func listAddrs(list string) (addrs []manager.Addr, err error) {
 	if info, err := os.Stat(list); err == nil && info.Mode().IsRegular() {
 		return readAddrs(list)
 	}
