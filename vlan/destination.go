@@ -14,8 +14,9 @@ type Destination struct {
 	now   atomic.Pointer[egress] // nil: as the default
 
 	// Guarded by Table.mu:
-	own  bool      // there is a route to the address itself
-	past []*egress // all that were ever in force; MaxCounts bounds them, but for 16 priorities each
+	own     bool      // there is a route to the address itself
+	past    []*egress // all that were ever in force; MaxCounts bounds them, but for 16 priorities each
+	changes uint64    // times that a route to the address itself was set or taken out
 }
 
 // egress is how frames leave by a route: with which tag, and where they are counted. It is never
@@ -45,6 +46,7 @@ func (d *Destination) switchTo(r Route) bool {
 	e := d.egress(r.OptionalTag)
 	if e != nil {
 		d.now.Store(e)
+		d.changes++
 	}
 	return e != nil
 }
@@ -60,6 +62,7 @@ func (d *Destination) set(tag transport.OptionalTag) {
 		d.table.routes++
 	}
 	d.now.Store(e)
+	d.changes++
 }
 
 // unset takes the destination's own route away. The counts stay.
@@ -67,6 +70,7 @@ func (d *Destination) unset() {
 	if d.own {
 		d.own = false
 		d.table.routes--
+		d.changes++
 	}
 	if d != &d.table.fallback {
 		d.now.Store(nil)

@@ -130,6 +130,19 @@ func (t *Table) all(yield func(*Destination) bool) {
 	yield(&t.fallback)
 }
 
+// Changes returns how many times a route to dst itself was set or taken out; to set the one that is
+// in force counts as well. A caller that has set a route learns by it that another one has been
+// set since.
+func (t *Table) Changes(dst transport.MAC) uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	d := t.find(dst)
+	if d.mac != dst {
+		return 0
+	}
+	return d.changes
+}
+
 // Set changes or adds the given routes and leaves the others as they are. With an error, which is
 // ErrBadRoute, all old ones stay in force. To change the route of a known destination to a tag that
 // it has had before allocates nothing.

@@ -199,6 +199,34 @@ func TestTable_SetAllocatesNothing(t *testing.T) {
 	}
 }
 
+func TestTable_ChangesCountsWhatIsSet(t *testing.T) {
+	a, b := station(1), station(2)
+	table := newTable(t, by(a, 1), by(transport.Broadcast, 1))
+	for _, c := range []struct {
+		name   string
+		change func() error
+		a, b   uint64 // so far
+	}{
+		{"nothing", func() error { return nil }, 1, 0},
+		{"of the default", func() error { return table.Set(by(transport.Broadcast, 2)) }, 1, 0},
+		{"to a new VID", func() error { return table.Set(by(a, 2)) }, 2, 0},
+		{"to the same", func() error { return table.Set(by(a, 2)) }, 3, 0},
+		{"of two", func() error { return table.Set(by(a, 1), by(b, 1)) }, 4, 1},
+		{"of all", func() error { return table.Replace([]vlan.Route{by(b, 1)}) }, 5, 2},
+		{"of all, again", func() error { return table.Replace([]vlan.Route{by(b, 1)}) }, 5, 3},
+	} {
+		if err := c.change(); err != nil {
+			t.Fatal(err)
+		}
+		if gotA, gotB := table.Changes(a), table.Changes(b); gotA != c.a || gotB != c.b {
+			t.Errorf("a change %s: %d and %d changes, want %d and %d", c.name, gotA, gotB, c.a, c.b)
+		}
+	}
+	if err := table.Set(by(a, 4095)); err == nil || table.Changes(a) != 5 {
+		t.Errorf("a bad route: %v, %d changes, want an error and 5", err, table.Changes(a))
+	}
+}
+
 func TestTable_WithoutDefaultIsUntagged(t *testing.T) {
 	table := newTable(t, by(a, 5))
 	if got := table.Route(b); got != transport.Untagged {

@@ -35,14 +35,23 @@ type tableRoutes struct {
 }
 
 // override is a route in place of another one.
-type override struct{ was, is vlan.Route }
+type override struct {
+	was, is vlan.Route
+	changes uint64 // of the table, once it was set
+}
+
+// isInForce reports whether nobody has set another route since, be it the same one: that is the
+// program's own. The caller holds mu.
+func (r *tableRoutes) isInForce(o override) bool {
+	return r.route(o.is.Dst) == o.is && r.table.Changes(o.is.Dst) == o.changes
+}
 
 func (r *tableRoutes) VIDs(peer transport.MAC) (inForce, preferred transport.VID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.route(peer)
 	before := now
-	if o, ok := r.overrides[peer]; ok && o.is == now {
+	if o, ok := r.overrides[peer]; ok && r.isInForce(o) {
 		before = o.was
 	}
 	return vidOf(now), vidOf(before)
@@ -62,12 +71,13 @@ func (r *tableRoutes) Override(peer transport.MAC, vid transport.VID, _ string) 
 	now := r.route(peer)
 	o := override{was: now, is: now}
 	o.is.Tagged, o.is.Tag.VID = true, vid
+	if before, again := r.overrides[peer]; again && r.isInForce(before) {
+		o.was = before.was
+	}
 	if err := r.table.Set(o.is); err != nil {
 		return err
 	}
-	if before, again := r.overrides[peer]; again && before.is == now {
-		o.was = before.was
-	}
+	o.changes = r.table.Changes(peer)
 	r.overrides[peer] = o
 	return nil
 }
@@ -75,7 +85,7 @@ func (r *tableRoutes) Override(peer transport.MAC, vid transport.VID, _ string) 
 func (r *tableRoutes) Restore(peer transport.MAC, _ string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if o, ok := r.overrides[peer]; ok && o.is == r.route(peer) {
+	if o, ok := r.overrides[peer]; ok && r.isInForce(o) {
 		if err := r.table.Set(o.was); err != nil {
 			return err
 		}

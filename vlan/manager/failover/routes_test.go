@@ -1,6 +1,7 @@
 package failover_test
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,5 +61,46 @@ func TestARefusedRestoreKeepsTheOverride(t *testing.T) {
 	}
 	if inForce, preferred := r.VIDs(peer); inForce != 2 || preferred != 0 {
 		t.Errorf("VIDs %d and %d, want 2 and 0", inForce, preferred)
+	}
+}
+
+// A route that the program sets while an override is in force is its own, the override's VID as
+// well, and so is the default that is left where it takes the peer's route out.
+func TestARouteThatTheProgramSetsIsItsOwn(t *testing.T) {
+	peer := transport.MAC{2, 0, 0, 0, 0, 1}
+	route := func(dst transport.MAC, vid transport.VID) vlan.Route {
+		return vlan.Route{Dst: dst, OptionalTag: transport.Tagged(transport.Tag{VID: vid})}
+	}
+	for name, c := range map[string]struct {
+		change func(*vlan.Table) error
+		want   transport.VID
+	}{
+		"none":           {func(*vlan.Table) error { return nil }, 1},
+		"of another":     {func(t *vlan.Table) error { return t.Set(route(transport.MAC{2, 0, 0, 0, 0, 2}, 2)) }, 1},
+		"another VID":    {func(t *vlan.Table) error { return t.Set(route(peer, 3)) }, 3},
+		"the same VID":   {func(t *vlan.Table) error { return t.Set(route(peer, 2)) }, 2},
+		"all":            {func(t *vlan.Table) error { return t.Replace([]vlan.Route{route(peer, 2)}) }, 2},
+		"the default's":  {func(t *vlan.Table) error { return t.Replace([]vlan.Route{route(transport.Broadcast, 2)}) }, 2},
+		"there and back": {func(t *vlan.Table) error { return errors.Join(t.Set(route(peer, 3)), t.Set(route(peer, 2))) }, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			table, err := vlan.NewTable([]vlan.Route{route(peer, 1)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := failover.Table(table)
+			if err := errors.Join(r.Override(peer, 4, ""), r.Override(peer, 2, ""), c.change(table)); err != nil {
+				t.Fatal(err)
+			}
+			if _, preferred := r.VIDs(peer); preferred != c.want {
+				t.Errorf("preferred: VID %d, want %d", preferred, c.want)
+			}
+			if err := errors.Join(r.Override(peer, 4, ""), r.Restore(peer, "")); err != nil {
+				t.Fatal(err)
+			}
+			if inForce, preferred := r.VIDs(peer); inForce != c.want || preferred != c.want {
+				t.Errorf("restored: VIDs %d and %d, want %d", inForce, preferred, c.want)
+			}
+		})
 	}
 }
