@@ -29,9 +29,9 @@ type ControllerConfig struct {
 	// FlapDamping is how long a pair that has changed is left alone: 10 periods. It doubles each
 	// time that the pair changes again soon after.
 	FlapDamping time.Duration
-	// MinUtilization is the utilisation of the worst link below which nothing changes: 0.1.
-	// (Programs that compute and exchange in turn collide although their links are idle most of the
-	// time.)
+	// MinUtilization is the utilisation of the worst link below which nothing changes, unless a VID
+	// does not connect its pair: 0.1. (Programs that compute and exchange in turn collide although
+	// their links are idle most of the time.)
 	MinUtilization float64
 }
 

@@ -39,6 +39,9 @@ import (
 // plan before: if that is better by now, the changes are reverted. Pairs that have changed rest,
 // and rest longer each time that they change again soon, even if the traffic depends on the routes.
 //
+// A plan that leaves a pair that talks without a path, as its VLAN has lost a cable, is worse than
+// each one that does not, whatever their links carry.
+//
 // Counters of nodes may be missing, for a while or always. The pairs of these nodes do not change.
 //
 // Source: the autonomous control of VFREC §3.2, which the paper leaves open. Demand estimation:

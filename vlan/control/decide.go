@@ -62,10 +62,30 @@ func (c *Controller) remember(demand traffic.Matrix) {
 	})
 }
 
-// worst returns the worst link of a plan under a demand, and its utilisation.
+// worst returns the worst link of a plan under a demand, and its utilisation. A flow that the plan
+// cuts off loads nothing.
 func (c *Controller) worst(demand traffic.Matrix, p *plan.Plan) (worst topology.Hop, utilisation float64) {
-	load, _ := demand.LoadOf(c.paths, p.PairVID) // a flow without a path loads nothing
+	load, _ := demand.LoadOf(c.paths, p.PairVID)
 	return load.MaxLink()
+}
+
+// cutsOff reports whether a plan leaves a flow without a path.
+func (c *Controller) cutsOff(demand traffic.Matrix, p *plan.Plan) bool {
+	return slices.ContainsFunc(demand, func(f traffic.Flow) bool {
+		vid := p.PairVID(f.From, f.To)
+		return !c.paths.Has(vid) || !c.paths.Connects(f.From, f.To, vid)
+	})
+}
+
+// isWorse reports whether a plan is worse than another one under a demand: it cuts a flow off, and
+// the other one does not, or both are alike in that and its worst link is worse.
+func (c *Controller) isWorse(demand traffic.Matrix, p, than *plan.Plan) bool {
+	if cuts := c.cutsOff(demand, p); cuts != c.cutsOff(demand, than) {
+		return cuts
+	}
+	_, u := c.worst(demand, p)
+	_, v := c.worst(demand, than)
+	return u > v*worse
 }
 
 // propose looks for a better plan, and begins to carry it out if it has been better for long
@@ -91,7 +111,7 @@ func (c *Controller) propose(now monotime.Time) []Decision {
 // better returns a plan with a gain that is worth its changes. ok is false if there is none, or if
 // a pair is cut off, so that no plan helps.
 func (c *Controller) better(now monotime.Time) (next *plan.Plan, r optimize.Report, ok bool) {
-	if _, u := c.Worst(); u < c.cfg.MinUtilization {
+	if _, u := c.Worst(); u < c.cfg.MinUtilization && !c.cutsOff(c.mean, c.plan) {
 		return nil, r, false
 	}
 	next, r, err := optimize.Plan(c.topology, c.mean, c.plan, optimize.Options{
@@ -117,11 +137,7 @@ func (c *Controller) keep(now monotime.Time) func(plan.Pair) bool {
 // worseInPast reports whether a plan would have been worse than the one in force in one of the
 // latest periods.
 func (c *Controller) worseInPast(p *plan.Plan) bool {
-	return slices.ContainsFunc(c.past, func(demand traffic.Matrix) bool {
-		_, u := c.worst(demand, p)
-		_, v := c.worst(demand, c.plan)
-		return u > v*worse
-	})
+	return slices.ContainsFunc(c.past, func(demand traffic.Matrix) bool { return c.isWorse(demand, p, c.plan) })
 }
 
 // evaluate compares the plan in force with the one before, under the demand since, and reverts the
@@ -129,11 +145,11 @@ func (c *Controller) worseInPast(p *plan.Plan) bool {
 func (c *Controller) evaluate(now monotime.Time, demand traffic.Matrix) (back []Decision) {
 	before, trial := c.before, c.trial
 	c.before, c.trial = nil, nil
-	hop, is := c.worst(demand, c.plan)
-	_, would := c.worst(demand, before)
-	if is <= would*worse {
+	if !c.isWorse(demand, c.plan, before) {
 		return nil
 	}
+	hop, is := c.worst(demand, c.plan)
+	_, would := c.worst(demand, before)
 	c.streak = 0
 	undo := make(map[plan.Pair]transport.VID)
 	for _, d := range trial {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rawlane/rawlane/vlan/internal/vlantest"
 
@@ -272,5 +273,47 @@ func TestControlDoesNotRotate(t *testing.T) {
 	}
 	if _, u := w.control.Worst(); math.Abs(u-1.2) > 0.01 {
 		t.Errorf("worst link taken for %.2f, want 1.20", u)
+	}
+}
+
+// A pair whose VID does not connect it gets one that does, though the worst link becomes worse by
+// that, or has next to nothing to carry; and it keeps it.
+func TestControlConnectsWhatIsCutOff(t *testing.T) {
+	for name, rates := range map[string][2]topology.Rate{
+		"full links":  {0.6e9, 0.5e9},
+		"empty links": {1e6, 0},
+	} {
+		top := vlantest.Network(t, "vbft:2x2x2")
+		top.VLANs[0].Links = top.VLANs[0].Links[1:] // leaf 0 has lost its cable to top 0
+		cutOff := plan.Pair{A: 0, B: 2}
+		inForce := vlantest.RandomPlan(top, 0)
+		inForce.Pairs = map[plan.Pair]transport.VID{cutOff: 1, {A: 1, B: 3}: 2}
+		now := monotime.At(time.Hour)
+		c, err := control.NewController(now, top, inForce, control.ControllerConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent := make([]float64, 2) // by nodes 0 and 1
+		var changes []plan.Change
+		for range 20 {
+			for node := range sent {
+				sent[node] += float64(rates[node]) / 8
+				to := node + 2
+				s := control.SentTo{Node: to, VID: c.Plan().PairVID(node, to), Bytes: uint64(sent[node])}
+				if err := c.Observe(control.Sample{Node: node, At: now, Sent: []control.SentTo{s}}); err != nil {
+					t.Fatal(err)
+				}
+				if err := c.Observe(control.Sample{Node: to, At: now}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			now = now.Add(time.Second)
+			for _, d := range c.Advance(now, nil) {
+				changes = append(changes, d.Change)
+			}
+		}
+		if want := (plan.Change{Pair: cutOff, From: 1, To: 2}); len(changes) != 1 || changes[0] != want {
+			t.Errorf("%s: %v, want %v", name, changes, want)
+		}
 	}
 }
