@@ -94,7 +94,7 @@ func ComputeVLANs(t *Topology, opt VLANOptions) ([]VLAN, VLANReport, error) {
 	if err != nil {
 		return nil, VLANReport{}, fmt.Errorf("compute VLANs: %w", err)
 	}
-	paths, err := bare.choosePaths(opt.Paths)
+	paths, err := bare.choosePaths(opt.Paths, maxPathHops)
 	if err != nil {
 		return nil, VLANReport{}, fmt.Errorf("compute VLANs: %w", err)
 	}
