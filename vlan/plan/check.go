@@ -23,6 +23,9 @@ func (p *Plan) Check(t *topology.Topology) error {
 	var errs []error
 	for _, vid := range p.VIDs {
 		if !paths.Has(vid) {
+			if len(errs) >= strictyaml.MaxFaults {
+				return errors.Join(append(errs, errMore)...)
+			}
 			errs = append(errs, fmt.Errorf("%w: vid %d: the topology does not have it (it has %s)",
 				ErrInvalid, vid, topology.FormatVIDs(t.VIDs())))
 		}

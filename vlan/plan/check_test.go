@@ -33,6 +33,21 @@ func TestPlan_CheckOfTheRoundRobinPlanOnAFatTree(t *testing.T) {
 	}
 }
 
+func TestPlan_CheckNamesAScreenOfVIDs(t *testing.T) {
+	var vids []transport.VID
+	for vid := range transport.VID(100) {
+		vids = append(vids, vid+1)
+	}
+	err := roundRobin(t, 4, vids...).Check(vbft(t, 2, 1, 2))
+	if err == nil {
+		t.Fatal("a network of one VID has a hundred")
+	}
+	lines := strings.Split(err.Error(), "\n")
+	if len(lines) != strictyaml.MaxFaults+1 || !strings.Contains(lines[len(lines)-1], "and more") {
+		t.Errorf("%d faults, the last one %q; want %d and more", len(lines), lines[len(lines)-1], strictyaml.MaxFaults)
+	}
+}
+
 func TestPlan_CheckNamesWhatTheNetworkLacks(t *testing.T) {
 	network := vbft(t, 4, 4, 4)
 	if err := roundRobin(t, 15, 1).Check(network); !errors.Is(err, plan.ErrInvalid) || !strings.Contains(err.Error(), "15 nodes, but the topology has 16 hosts") {
