@@ -7,13 +7,14 @@
 //   mpirun -n N pair barrier ITERS             us of a barrier: the mean of all ranks
 //   mpirun -n N pair allreduce|alltoall|bcast ITERS SIZE...   us of a call: the mean of all ranks
 //
-// A line is a size, or the number of ranks, and a result.
+// A line is a size, or the number of ranks, and a result. A tenth more warms up, and not less than ten calls or windows:
+// connections are made with the first message. Arguments that nothing can be measured by end it with 2.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WINDOW = 64, LARGEST = 1 << 20, TAG = 1 };
+enum { WINDOW = 64, LARGEST = 1 << 20, TAG = 1, LEAST_WARM = 10 };
 
 static char message[LARGEST], received[LARGEST];
 static char *many; // for each rank, and from each
@@ -28,6 +29,9 @@ static void result(int size, double value) {
   if (rank == 0) printf("%d %g\n", size, value);
 }
 
+// warm_up is how many calls or windows come before so many that count.
+static int warm_up(int count) { return count / 10 > LEAST_WARM ? count / 10 : LEAST_WARM; }
+
 static void round_trip(int size) {
   for (int turn = 0; turn < 2; turn++) {
     if (turn == rank) MPI_Send(message, size, MPI_BYTE, !rank, TAG, MPI_COMM_WORLD);
@@ -37,7 +41,7 @@ static void round_trip(int size) {
 
 static void latency(int iters, int size) {
   double *half = calloc(iters, sizeof *half);
-  for (int i = -iters / 10; i < iters; i++) {
+  for (int i = -warm_up(iters); i < iters; i++) {
     double start = MPI_Wtime();
     round_trip(size);
     if (i >= 0) half[i] = (MPI_Wtime() - start) * 1e6 / 2;
@@ -47,30 +51,32 @@ static void latency(int iters, int size) {
   free(half);
 }
 
-static void stream(int bytes, int size) {
+// one_way has so many messages under way at once, and returns when they are over.
+static void one_way(int size, int count) {
   MPI_Request under_way[WINDOW];
+  for (int i = 0; i < count; i++) {
+    if (rank == 0) MPI_Isend(message, size, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, &under_way[i]);
+    else MPI_Irecv(message, size, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &under_way[i]);
+  }
+  MPI_Waitall(count, under_way, MPI_STATUSES_IGNORE);
+}
+
+static void stream(int bytes, int size) {
   int count = bytes / size;
+  for (int i = 0; i < warm_up(count / WINDOW); i++) one_way(size, WINDOW);
   MPI_Barrier(MPI_COMM_WORLD);
   double start = MPI_Wtime();
-  for (int left = count; left > 0;) {
-    int n = left < WINDOW ? left : WINDOW;
-    for (int i = 0; i < n; i++) {
-      if (rank == 0) MPI_Isend(message, size, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, &under_way[i]);
-      else MPI_Irecv(message, size, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &under_way[i]);
-    }
-    MPI_Waitall(n, under_way, MPI_STATUSES_IGNORE);
-    left -= n;
-  }
+  for (int left = count; left > 0; left -= WINDOW) one_way(size, left < WINDOW ? left : WINDOW);
   MPI_Barrier(MPI_COMM_WORLD); // all have come
   result(size, (double)count * size / (MPI_Wtime() - start) / 1e6);
 }
 
 static void both(int bytes, int size) {
   MPI_Request out[WINDOW], in[WINDOW];
-  int rounds = bytes / size / WINDOW + 1;
-  MPI_Barrier(MPI_COMM_WORLD);
-  double start = MPI_Wtime();
-  for (int round = 0; round < rounds; round++) {
+  int rounds = (bytes / size + WINDOW - 1) / WINDOW;
+  double start = 0;
+  for (int round = -warm_up(rounds); round < rounds; round++) {
+    if (round == 0) MPI_Barrier(MPI_COMM_WORLD), start = MPI_Wtime();
     for (int i = 0; i < WINDOW; i++) MPI_Irecv(received, size, MPI_BYTE, !rank, TAG, MPI_COMM_WORLD, &in[i]);
     for (int i = 0; i < WINDOW; i++) MPI_Isend(message, size, MPI_BYTE, !rank, TAG, MPI_COMM_WORLD, &out[i]);
     MPI_Waitall(WINDOW, out, MPI_STATUSES_IGNORE);
@@ -85,7 +91,7 @@ static void put(int iters, int size) {
   MPI_Win_create(received, size, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
   if (rank == 0) {
     MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window);
-    for (int i = -iters / 10; i < iters; i++) {
+    for (int i = -warm_up(iters); i < iters; i++) {
       double start = MPI_Wtime();
       MPI_Put(message, size, MPI_BYTE, 1, 0, size, MPI_BYTE, window);
       MPI_Win_flush(1, window);
@@ -112,7 +118,7 @@ static void call(const char *what, int size) {
 static void collective(const char *what, int iters, int size) {
   many = calloc(2 * (size_t)size, ranks);
   double took = 0, sum;
-  for (int i = -iters / 10; i < iters; i++) {
+  for (int i = -warm_up(iters); i < iters; i++) {
     double start = MPI_Wtime();
     call(what, size);
     if (i >= 0) took += MPI_Wtime() - start;
@@ -125,7 +131,7 @@ static void collective(const char *what, int iters, int size) {
 }
 
 static void barrier(int iters) {
-  for (int i = 0; i < iters / 10; i++) MPI_Barrier(MPI_COMM_WORLD);
+  for (int i = 0; i < warm_up(iters); i++) MPI_Barrier(MPI_COMM_WORLD);
   double start = MPI_Wtime(), sum;
   for (int i = 0; i < iters; i++) MPI_Barrier(MPI_COMM_WORLD);
   double mean = (MPI_Wtime() - start) * 1e6 / iters;
@@ -133,26 +139,45 @@ static void barrier(int iters) {
   result(ranks, sum / ranks);
 }
 
+static void misused(const char *why) {
+  if (rank == 0) fprintf(stderr, "pair: %s (pair.c says how it is called)\n", why);
+  MPI_Abort(MPI_COMM_WORLD, 2);
+}
+
+static int one_of(const char *what, const char *const *names) {
+  while (*names && strcmp(what, *names)) names++;
+  return *names != NULL;
+}
+
+static const char *const of_pairs[] = {"latency", "stream", "both", "put", NULL};
+static const char *const of_all[] = {"allreduce", "alltoall", "bcast", NULL};
+
+// check refuses a measurement of nothing.
+static void check(const char *what, int number, int size) {
+  if (size < 1 || size > LARGEST) misused("size out of range");
+  if (one_of(what, of_pairs) && ranks != 2) misused("this is for 2 ranks");
+  if ((!strcmp(what, "stream") || !strcmp(what, "both")) && number < size) misused("fewer bytes than a message has");
+  if (!strcmp(what, "allreduce") && size % sizeof(float)) misused("no multiple of an element's size");
+}
+
 int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   int number = argc > 2 ? atoi(argv[2]) : 0;
-  if (number < 1) {
-    fprintf(stderr, "pair: arguments are missing\n");
-    MPI_Abort(MPI_COMM_WORLD, 2);
-  }
-  const char *what = argv[1];
-  if (!strcmp(what, "barrier")) barrier(number);
+  const char *what = argc > 1 ? argv[1] : "";
+  int alone = !strcmp(what, "barrier");
+  if (!alone && !one_of(what, of_pairs) && !one_of(what, of_all)) misused("unknown measurement");
+  if (number < 1 || alone != (argc == 3)) misused("want a number and, but for barriers, sizes");
+  for (int i = 3; i < argc; i++) check(what, number, atoi(argv[i]));
+  if (alone) barrier(number);
   for (int i = 3; i < argc; i++) {
     int size = atoi(argv[i]);
-    int pair = !strcmp(what, "latency") || !strcmp(what, "stream") || !strcmp(what, "both") || !strcmp(what, "put");
-    if (size < 1 || size > LARGEST || (pair && ranks != 2)) MPI_Abort(MPI_COMM_WORLD, 2);
-    if (!pair) collective(what, number, size);
-    else if (!strcmp(what, "latency")) latency(number, size);
+    if (!strcmp(what, "latency")) latency(number, size);
     else if (!strcmp(what, "stream")) stream(number, size);
     else if (!strcmp(what, "put")) put(number, size);
-    else both(number, size);
+    else if (!strcmp(what, "both")) both(number, size);
+    else collective(what, number, size);
   }
   fflush(stdout);
   MPI_Finalize();
