@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rawlane/rawlane/bench/harness"
 	"github.com/rawlane/rawlane/internal/testbed"
@@ -61,6 +62,17 @@ func TestListens(t *testing.T) {
 		if got := listens(table, port); got != want {
 			t.Errorf("port %d: %v", port, got)
 		}
+	}
+}
+
+// A server that ends before it listens is not waited for, and says why.
+func TestTools_ServerThatEnds(t *testing.T) {
+	tools := &Tools{Bed: testbed.ForTest(t, testbed.Config{})}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	_, err := tools.run(ctx, ucxPort, "sh", "-c", "exit 3")
+	if err == nil || !strings.Contains(err.Error(), "exit status 3") || ctx.Err() != nil {
+		t.Errorf("%v, want an error with status 3 before the time is over: %v", err, ctx.Err())
 	}
 }
 

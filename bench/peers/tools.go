@@ -3,11 +3,9 @@
 package peers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"strconv"
@@ -122,18 +120,19 @@ func (t *Tools) run(ctx context.Context, port int, words ...string) (out string,
 		server.Stop() // else it ends by itself, after its one client
 	}
 	_, serverErr := server.Text()
-	return out, cmp.Or(err, serverErr)
+	return out, errors.Join(err, serverErr)
 }
 
 // lookInterval is the time between two looks at whether a server listens.
 const lookInterval = 5 * time.Millisecond
 
-// awaitListening returns when a TCP port is listened on in the network namespace of a process.
+// awaitListening returns when a TCP port is listened on in the network namespace of a process. That
+// of one that has ended is not there.
 func awaitListening(ctx context.Context, pid, port int) error {
 	for {
 		table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", pid))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+		if err != nil {
+			return fmt.Errorf("process %d has not listened on port %d: %w", pid, port, err)
 		}
 		if listens(string(table), port) {
 			return nil
