@@ -55,13 +55,14 @@ void stream_send(int size, int iters, int batch) {
 }
 
 // stream_both sends for some ms, and takes what comes meanwhile from the other, who does the same. It begins when it has
-// heard of the other, and prints how many frames it sent, and how many came.
+// heard of the other, and prints how many frames it sent, and how many came. Told to end, it waits for nobody; what it has
+// begun it does in full, as the other has.
 void stream_both(int size, int ms, int batch) {
   static uint8_t frame[SLOT];
   uint64_t sent = 0, received = 0;
   int n = size + ETH_HLEN;
   fill(n, batch);
-  for (int heard = 0; !heard;) {
+  for (int heard = 0; !heard && !over;) {
     send_some(n, 1, 1);
     for (uint64_t start = now(); !heard && now() - start < 1000000;) heard = ring_take(frame);
   }
