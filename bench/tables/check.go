@@ -13,11 +13,14 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/rawlane/rawlane/internal/procgroup"
 )
 
+// endTimeout is how long a benchmark may take to end its own programs.
+const endTimeout = 30 * time.Second
+
 // program returns a command of a document as a program: of this repository alone, and without a
-// shell.
+// shell. It is a group of processes: "go run" passes no signals on to what it runs.
 func program(ctx context.Context, command string, more ...string) (*exec.Cmd, error) {
 	words := strings.Fields(command)
 	switch {
@@ -32,10 +35,20 @@ func program(ctx context.Context, command string, more ...string) (*exec.Cmd, er
 	}
 	words = append(words, more...)
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(unix.SIGINT) }
-	cmd.WaitDelay = 30 * time.Second
+	procgroup.Own(cmd)
+	cmd.Cancel = func() error { procgroup.End(cmd, false); return nil }
+	cmd.WaitDelay = endTimeout
 	cmd.Stderr = os.Stderr
 	return cmd, nil
+}
+
+// outputOf runs a program until ctx ends, and then leaves none of its processes.
+func outputOf(ctx context.Context, cmd *exec.Cmd) ([]byte, error) {
+	out, err := cmd.Output()
+	if ctx.Err() != nil {
+		procgroup.End(cmd, true)
+	}
+	return out, err
 }
 
 // output runs a command. A benchmark that does not meet its limits has an output and an error.
@@ -44,7 +57,7 @@ func output(ctx context.Context, command string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out, err := cmd.Output()
+	out, err := outputOf(ctx, cmd)
 	return string(out), err
 }
 
@@ -85,7 +98,7 @@ func askRows(ctx context.Context, command string) (rows []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := cmd.Output()
+	out, err := outputOf(ctx, cmd)
 	if err != nil || more != "-rows" {
 		return nil, err
 	}

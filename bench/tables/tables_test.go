@@ -3,12 +3,16 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 const text = `# Title
@@ -153,6 +157,31 @@ func TestMeasureAll_ACommandThatFails(t *testing.T) {
 	got, err := os.ReadFile(name)
 	if err != nil || strings.Count(string(got), "\nnew") != 3 || !strings.Contains(string(got), "old fails") {
 		t.Errorf("%v, wrote\n%s", err, got)
+	}
+}
+
+// The end of the context reaches the benchmark, and not "go run" alone, which passes no signals on.
+func TestOutput_EndsTheBenchmark(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	begun, told := filepath.Join(dir, "begun"), filepath.Join(dir, "told")
+	program := fmt.Sprintf("#!/bin/sh\ntrap : INT\n"+
+		"sh -c 'trap \"echo >%s; exit 1\" TERM; echo >%s; while :; do sleep 0.01; done'\n", told, begun)
+	err := errors.Join(os.WriteFile(filepath.Join(dir, "go"), []byte(program), 0o700), unix.Mkfifo(begun, 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { // until the benchmark has begun
+		_, _ = os.ReadFile(begun)
+		cancel()
+	}()
+	if _, err := output(ctx, "rawlane bench latency"); err == nil {
+		t.Error("no error")
+	}
+	if _, err := os.Stat(told); err != nil {
+		t.Errorf("the benchmark was not told to end: %v", err)
 	}
 }
 
