@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/bench/harness"
 	"github.com/rawlane/rawlane/bench/netpair"
@@ -276,10 +279,15 @@ func (c *compare) allBarriers() (all []harness.Variant) {
 	return all
 }
 
-// runBarriers runs bench/barrier for one round.
+// endTimeout is how long bench/barrier may take to end its own programs.
+const endTimeout = 15 * time.Second
+
+// runBarriers runs bench/barrier for one round. The end of ctx is SIGTERM to it.
 func (c *compare) runBarriers(ctx context.Context, n int) error {
 	cmd := exec.CommandContext(ctx, c.barrier, "-nodes", strconv.Itoa(n), "-rounds", "1",
 		"-iters", strconv.Itoa(c.barrierIters(n)), "-limits=false", "-json")
+	cmd.Cancel = func() error { return cmd.Process.Signal(unix.SIGTERM) }
+	cmd.WaitDelay = endTimeout
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.Output()
