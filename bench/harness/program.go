@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -21,10 +22,14 @@ import (
 
 // Program is a program that is measured, in a network namespace.
 type Program struct {
-	cmd *exec.Cmd
-	in  io.Closer
-	out *bufio.Reader
+	cmd     *exec.Cmd
+	in      io.Closer
+	out     *bufio.Reader
+	stopped bool // was told to end
 }
+
+// endTimeout is how long a program may take to end when ctx does.
+const endTimeout = 5 * time.Second
 
 // allowed are the cores that this process was given.
 var allowed = func() (set unix.CPUSet) {
@@ -34,9 +39,12 @@ var allowed = func() (set unix.CPUSet) {
 
 // Start starts a program in a node's namespace and on its core: it inherits both from the node's
 // thread, which keeps neither for the next program. Without cores it runs on any of this process's.
-// The end of ctx and the bed's closing kill it.
+// The end of ctx is SIGTERM, so that it ends what it has started, as mpirun does; soon afterwards, as
+// with the bed's closing, it is killed.
 func Start(ctx context.Context, bed *testbed.Bed, node int, cores []int, args ...string) (*Program, error) {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(unix.SIGTERM) }
+	cmd.WaitDelay = endTimeout
 	cmd.Stderr = os.Stderr
 	in, err1 := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()
@@ -55,7 +63,7 @@ func Start(ctx context.Context, bed *testbed.Bed, node int, cores []int, args ..
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", cmd, err)
 	}
-	return &Program{cmd, in, bufio.NewReader(out)}, nil
+	return &Program{cmd: cmd, in: in, out: bufio.NewReader(out)}, nil
 }
 
 // AwaitReady returns when the program has said that it is ready.
@@ -85,7 +93,10 @@ func (p *Program) PID() int { return p.cmd.Process.Pid }
 func (p *Program) Begin() { _ = p.in.Close() }
 
 // Stop tells the program to end (SIGTERM). It may have ended by itself, as streams do.
-func (p *Program) Stop() { _ = p.cmd.Process.Signal(unix.SIGTERM) }
+func (p *Program) Stop() {
+	p.stopped = true
+	_ = p.cmd.Process.Signal(unix.SIGTERM)
+}
 
 // Numbers returns the numbers that the program prints until its end; there are at least so many.
 func (p *Program) Numbers(atLeast int) (all []float64, err error) {
@@ -112,8 +123,8 @@ func (p *Program) Text() (string, error) {
 	out, err := io.ReadAll(p.out)
 	ended := p.cmd.Wait()
 	var exit *exec.ExitError
-	if errors.As(ended, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == unix.SIGTERM {
-		ended = nil // as Stop has told it
+	if p.stopped && errors.As(ended, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == unix.SIGTERM {
+		ended = nil
 	}
 	if err := errors.Join(err, ended); err != nil {
 		return "", fmt.Errorf("%s: %w", p.cmd, err)

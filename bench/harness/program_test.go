@@ -48,6 +48,33 @@ func TestStart_Cores(t *testing.T) {
 	}
 }
 
+// The end of the context tells a program to end, so that it can end those that it has started. What
+// it has printed by then is no result.
+func TestStart_EndsWithItsContext(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	told := filepath.Join(t.TempDir(), "told")
+	for name, script := range map[string]string{
+		"a program that tidies up": "trap 'echo >" + told + "; exit 0' TERM; echo ready; echo 1; while :; do sleep 0.01; done",
+		"a program that does not":  "echo ready; echo 1; exec sleep 60",
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		p, err := Start(ctx, bed, 0, nil, "sh", "-c", script)
+		if err == nil {
+			err = p.AwaitReady()
+		}
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if numbers, err := p.Numbers(0); err == nil {
+			t.Errorf("%s: the result %v, want an error", name, numbers)
+		}
+	}
+	if _, err := os.Stat(told); err != nil {
+		t.Errorf("the program was not told to end: %v", err)
+	}
+}
+
 // A kind of link that there is not is misuse, and told before the others are measured.
 func TestCheckLinks(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "rawlane")
