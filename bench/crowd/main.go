@@ -16,6 +16,7 @@ import (
 	"strconv"
 
 	"github.com/rawlane/rawlane/bench/harness"
+	"github.com/rawlane/rawlane/internal/procgroup"
 )
 
 func main() {
@@ -126,6 +127,14 @@ func (b *bench) variants() (all []harness.Variant) {
 	return all
 }
 
+// compute is a busy process. It ends with ctx, and with this process.
+func compute(ctx context.Context) *exec.Cmd {
+	busy := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done")
+	procgroup.Own(busy)
+	procgroup.DieWithThread(busy)
+	return busy
+}
+
 // variant is a run of a verb of "rawlane bench" at a place. What its program needs over TCP is the
 // row tcp.
 func (b *bench) variant(p *place, verb, row, tcp string, flags ...string) harness.Variant {
@@ -138,7 +147,7 @@ func (b *bench) variant(p *place, verb, row, tcp string, flags ...string) harnes
 		ctx, end := context.WithCancel(ctx)
 		defer end()
 		for range p.busy {
-			busy := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done")
+			busy := compute(ctx)
 			if err := busy.Start(); err != nil {
 				return err
 			}
