@@ -50,6 +50,9 @@ func open(ctx context.Context, repo, base, head string) (g *gate, err error) {
 	if g.dir, err = os.MkdirTemp("", "rawlane-gate-"); err != nil {
 		return nil, err
 	}
+	if g.dir, err = filepath.EvalSymlinks(g.dir); err != nil { // as git lists it
+		return nil, err
+	}
 	for i, revision := range []string{base, head} {
 		t := &g.trees[i]
 		t.label = []string{"base", "head"}[i]
@@ -76,11 +79,21 @@ func (g *gate) git(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// close removes the work trees.
+// close removes the work trees: these alone, and also one that git was ended in the making of, which
+// is locked. "git worktree prune" would remove those of others, too, whose folders are not there for
+// the moment.
 func (g *gate) close() error {
-	err := os.RemoveAll(g.dir)
-	_, pruned := g.git(context.Background(), "worktree", "prune")
-	return errors.Join(err, pruned)
+	ctx := context.Background()
+	list, err := g.git(ctx, "worktree", "list", "--porcelain")
+	errs := []error{err}
+	for i := range g.trees {
+		dir := g.trees[i].dir
+		if strings.Contains(list+"\n", "worktree "+dir+"\n") {
+			_, err := g.git(ctx, "worktree", "remove", "--force", "--force", dir)
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(append(errs, os.RemoveAll(g.dir))...)
 }
 
 // build compiles the benchmarks of both commits. Those of a package that a commit lacks are left
@@ -195,6 +208,28 @@ func (g *gate) benchstat(ctx context.Context, out io.Writer) error {
 	return err
 }
 
+// common reports whether both commits have run a benchmark, of one package and name.
+func (g *gate) common() bool {
+	var names [len(g.trees)]map[string]bool
+	for i := range g.trees {
+		names[i] = make(map[string]bool)
+		pkg := ""
+		for line := range strings.Lines(g.trees[i].results.String()) {
+			if name, found := strings.CutPrefix(line, "pkg: "); found {
+				pkg = strings.TrimSpace(name)
+				continue
+			}
+			names[i][pkg+" "+strings.Fields(line)[0]] = true
+		}
+	}
+	for name := range names[0] {
+		if names[1][name] {
+			return true
+		}
+	}
+	return false
+}
+
 // rows are those of benchstat's comma-separated values: a name, and for both commits a value and
 // its interval; then the change, and how likely it is chance.
 func rows(text string) (all [][]string) {
@@ -230,5 +265,5 @@ func parseGeomean(text string) (percent float64, err error) {
 			return strconv.ParseFloat(strings.TrimSuffix(r[5], "%"), 64)
 		}
 	}
-	return 0, fmt.Errorf("no geometric mean of times: the commits have no benchmark in common\n%s", text)
+	return 0, fmt.Errorf("no geometric mean of times in\n%s", text)
 }

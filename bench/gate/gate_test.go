@@ -37,7 +37,7 @@ func TestParseGeomean(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	nothing := ",base,,head,,,\n,sec/op,CI,sec/op,CI,vs base,P\ngeomean,,,8e-07,,,\n"
-	if _, err := parseGeomean(nothing); err == nil || !strings.Contains(err.Error(), "no benchmark in common") {
+	if _, err := parseGeomean(nothing); err == nil || !strings.Contains(err.Error(), "no geometric mean") {
 		t.Errorf("%v", err)
 	}
 }
@@ -173,6 +173,65 @@ func TestGate(t *testing.T) {
 	}
 	if trees := strings.TrimSpace(git("worktree", "list")); strings.Contains(trees, "\n") {
 		t.Errorf("left behind by an error: %s", trees)
+	}
+}
+
+// Work trees of others stay in the repository's list, also if their folders are not there for the
+// moment, as on a disk that is not mounted.
+func TestClose_OthersTreesStay(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip(err)
+	}
+	repo, away := t.TempDir(), filepath.Join(t.TempDir(), "away")
+	git := func(args ...string) string {
+		t.Helper()
+		out, err := exec.Command("git", append([]string{"-C", repo, "-c", "user.name=a", "-c", "user.email=a@example.org"},
+			args...)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	git("init", "-q")
+	git("commit", "-q", "--allow-empty", "-m", "one")
+	git("worktree", "add", "-q", "--detach", away)
+	if err := os.Rename(away, away+".unmounted"); err != nil {
+		t.Fatal(err)
+	}
+	g, err := open(t.Context(), repo, "HEAD", "HEAD")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// One that git was ended in the making of is locked.
+	git("worktree", "lock", "--reason", "initializing", g.trees[1].dir)
+	if err := g.close(); err != nil {
+		t.Error(err)
+	}
+	if trees := strings.Split(strings.TrimSpace(git("worktree", "list")), "\n"); len(trees) != 2 || !strings.HasPrefix(trees[1], away) {
+		t.Errorf("%q, want the repository and %s", trees, away)
+	}
+	if _, err := os.Stat(g.dir); err == nil {
+		t.Errorf("%s is left behind", g.dir)
+	}
+}
+
+// Two commits without a benchmark in common are not compared.
+func TestCommon(t *testing.T) {
+	for text, want := range map[[2]string]bool{
+		{"pkg: p\nBenchmarkA-2 1 2 ns/op\n", "pkg: p\nBenchmarkA-2 3 4 ns/op\n"}:  true,
+		{"pkg: p\nBenchmarkA-2 1 2 ns/op\n", "pkg: q\nBenchmarkA-2 3 4 ns/op\n"}:  false,
+		{"pkg: p\nBenchmarkA-2 1 2 ns/op\n", "pkg: p\nBenchmarkAB-2 3 4 ns/op\n"}: false,
+		{"pkg: p\nBenchmarkA-2 1 2 ns/op\n", ""}:                                  false,
+		{"", ""}:                                                                  false,
+		{"pkg: p\nBenchmarkA-2 1 2 ns/op\n", "pkg: o\nBenchmarkB-2 1 2 ns/op\npkg: p\nBenchmarkA-2 3 4 ns/op\n"}: true,
+	} {
+		var g gate
+		for i := range g.trees {
+			g.trees[i].results.WriteString(text[i])
+		}
+		if got := g.common(); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
 	}
 }
 

@@ -116,6 +116,9 @@ func run(ctx context.Context, out io.Writer, o options, base, head string) (err 
 	if err := g.measure(ctx, o); err != nil {
 		return err
 	}
+	if !g.common() {
+		return errors.New("the commits have no benchmark in common")
+	}
 	title := fmt.Sprintf("%s\nbase: %s\nhead: %s\n\n", harness.Machine(), g.trees[0].name, g.trees[1].name)
 	if _, err := io.WriteString(out, title); err != nil {
 		return err

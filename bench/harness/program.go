@@ -39,8 +39,8 @@ var allowed = func() (set unix.CPUSet) {
 
 // Start starts a program in a node's namespace and on its core: it inherits both from the node's
 // thread, which keeps neither for the next program. Without cores it runs on any of this process's.
-// The end of ctx is SIGTERM, so that it ends what it has started, as mpirun does; soon afterwards, as
-// with the bed's closing, it is killed.
+// The end of ctx is SIGTERM, so that it ends what it has started, as mpirun does; soon afterwards,
+// as with the bed's closing, it is killed.
 func Start(ctx context.Context, bed *testbed.Bed, node int, cores []int, args ...string) (*Program, error) {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(unix.SIGTERM) }
