@@ -4,8 +4,10 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"image/color"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -20,16 +22,22 @@ import (
 	"github.com/rawlane/rawlane/bench/harness"
 )
 
-// checkFile finds out whether a file can be written, before the run whose results it is to have.
+// checkFile finds out whether a file can be written, before the run whose results it is to have, and
+// makes its folder. A file that is not there yet is not left there: the run may fail.
 func checkFile(file string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return fmt.Errorf("-out %s: %w", file, err)
 	}
+	_, absent := os.Stat(file)
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o644)
 	if err != nil {
 		return fmt.Errorf("-out: %w", err)
 	}
-	return f.Close()
+	err = f.Close()
+	if errors.Is(absent, fs.ErrNotExist) {
+		err = errors.Join(err, os.Remove(file))
+	}
+	return err
 }
 
 // write writes the results as a Markdown file, and a picture of each grid beside it.

@@ -18,6 +18,9 @@ func TestCheckFile(t *testing.T) {
 	if err := checkFile(file); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("a file without results is left")
+	}
 	if err := os.WriteFile(file, []byte("former"), 0o600); err != nil {
 		t.Fatal(err)
 	}
