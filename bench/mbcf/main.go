@@ -184,9 +184,12 @@ func messages(
 
 // program runs one of the NAS Parallel Benchmarks, and reads what it says of its messages.
 func (t *tables) program(ctx context.Context, programs *harness.Programs, name, file string) error {
-	out, err := programs.Command(ctx, "run", "--link=ring", "-n", strconv.Itoa(ranks), file, "-class", *class).Output()
+	cmd := programs.Command(ctx, "run", "--link=ring", "-n", strconv.Itoa(ranks), file, "-class", *class)
+	var why strings.Builder
+	cmd.Stderr = &why
+	out, err := cmd.Output()
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(why.String()))
 	}
 	for what, table := range map[string]*harness.Table{
 		"Data, MB/s": t.data, "Messages/s": t.msgs, "Written, %": t.written, "Read, %": t.read,
