@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/bench/harness"
 )
 
 // benchstat is the program that compares. It has no releases.
@@ -107,7 +109,7 @@ func (g *gate) build(ctx context.Context, all []benchmarks) error {
 				continue
 			}
 			p := program{b, filepath.Join(t.dir, strings.ReplaceAll(b.dir, "/", "_")+".test")}
-			cmd := exec.CommandContext(ctx, "go", "test", "-c", "-trimpath", "-o", p.path, "./"+b.dir)
+			cmd := harness.GoTool(ctx, g.dir, "test", "-c", "-trimpath", "-o", p.path, "./"+b.dir)
 			cmd.Dir = t.dir
 			if out, err := cmd.CombinedOutput(); err != nil {
 				return fmt.Errorf("%s: build %s: %w\n%s", t.label, b.dir, err, out)
@@ -177,7 +179,7 @@ func (g *gate) compare(ctx context.Context, units, format string) (string, error
 		}
 		args = append(args, t.label+"="+file)
 	}
-	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd := harness.GoTool(ctx, g.dir, args...)
 	cmd.Dir = g.dir // outside any module: its version is in the name
 	var said bytes.Buffer
 	cmd.Stderr = &said

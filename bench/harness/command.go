@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/bench/baseline"
+	"github.com/rawlane/rawlane/internal/procgroup"
 )
 
 // Programs are the paths of the programs that are compared.
@@ -32,22 +33,30 @@ type Programs struct {
 // Build builds the programs into dir.
 func Build(ctx context.Context, dir string) (p Programs, err error) {
 	p.Rawlane = filepath.Join(dir, "rawlane")
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", p.Rawlane,
-		"github.com/rawlane/rawlane/cmd/rawlane").CombinedOutput()
-	if err != nil {
-		return p, fmt.Errorf("build the command (run this in the repository): %w\n%s", err, out)
+	if err := BuildTool(ctx, "cmd/rawlane", p.Rawlane); err != nil {
+		return p, err
 	}
 	p.C, err = baseline.Build(dir)
 	return p, err
 }
 
-// BuildTool builds another command of this module, such as bench/barrier, as a file.
+// BuildTool builds a command of this module, such as bench/barrier, as a file.
 func BuildTool(ctx context.Context, tool, file string) error {
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", file, "github.com/rawlane/rawlane/"+tool).CombinedOutput()
+	out, err := GoTool(ctx, filepath.Dir(file), "build", "-o", file, "github.com/rawlane/rawlane/"+tool).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("build %s (run this in the repository): %w\n%s", tool, err, out)
 	}
 	return nil
+}
+
+// GoTool makes a run of the go tool, whose own folder is in dir. The end of ctx ends it, and the
+// compilers that it has started.
+func GoTool(ctx context.Context, dir string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Env = append(os.Environ(), "GOTMPDIR="+dir)
+	procgroup.Own(cmd)
+	cmd.Cancel = func() error { procgroup.End(cmd, true); return nil }
+	return cmd
 }
 
 // Links lists the kinds of links that rawlane has, as --link completes them.
