@@ -22,8 +22,8 @@ import (
 	"github.com/rawlane/rawlane/bench/harness"
 )
 
-// checkFile finds out whether a file can be written, before the run whose results it is to have, and
-// makes its folder. A file that is not there yet is not left there: the run may fail.
+// checkFile finds out whether a file can be written, before the run whose results it is to have,
+// and makes its folder. A file that is not there yet is not left there: the run may fail.
 func checkFile(file string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return fmt.Errorf("-out %s: %w", file, err)

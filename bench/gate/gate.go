@@ -81,9 +81,9 @@ func (g *gate) git(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// close removes the work trees: these alone, and also one that git was ended in the making of, which
-// is locked. "git worktree prune" would remove those of others, too, whose folders are not there for
-// the moment.
+// close removes the work trees: these alone, and also one that git was ended in the making of,
+// which is locked. "git worktree prune" would remove those of others, too, whose folders are not
+// there for the moment.
 func (g *gate) close() error {
 	ctx := context.Background()
 	list, err := g.git(ctx, "worktree", "list", "--porcelain")

@@ -42,7 +42,8 @@ func Build(ctx context.Context, dir string) (p Programs, err error) {
 
 // BuildTool builds a command of this module, such as bench/barrier, as a file.
 func BuildTool(ctx context.Context, tool, file string) error {
-	out, err := GoTool(ctx, filepath.Dir(file), "build", "-o", file, "github.com/rawlane/rawlane/"+tool).CombinedOutput()
+	cmd := GoTool(ctx, filepath.Dir(file), "build", "-o", file, "github.com/rawlane/rawlane/"+tool)
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("build %s (run this in the repository): %w\n%s", tool, err, out)
 	}
