@@ -15,6 +15,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/rawlane/rawlane/bench/mpi"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/internal/testbed"
@@ -50,6 +51,9 @@ func runScripts(t *testing.T, dir string) {
 			switch condition {
 			case "namespaces":
 				return namespaces(t), nil
+			case "openmpi":
+				_, err := mpi.Find(t.Context())
+				return err == nil, nil
 			case "tshark":
 				_, err := exec.LookPath("tshark")
 				return err == nil, nil
