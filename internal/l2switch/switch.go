@@ -81,7 +81,6 @@ func (s *Switch) AddPort(c Port) (number int, err error) {
 // RemovePort removes a port: nothing comes in or leaves by it any more.
 func (s *Switch) RemovePort(number int) {
 	s.SetUp(number, false) // forgets what is behind it
-	clear(s.ports[number].mode[:])
 	s.free = append(s.free, number)
 }
 
