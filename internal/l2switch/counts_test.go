@@ -51,6 +51,9 @@ func TestRemovePort_ForgetsWhatWasBehindIt(t *testing.T) {
 	s := newSwitch(t, Config{}, Port{}, Port{}, Port{})
 	s.Forward(start, 2, untaggedFrame(station(1), transport.Broadcast), nil)
 	s.RemovePort(2)
+	if n := s.Ports(); n != 2 {
+		t.Errorf("%d ports of three, of which one is removed", n)
+	}
 	wantOut(t, "the port is gone", s.Forward(start, 0, untaggedFrame(station(2), station(1)), nil), Egress{Port: 1})
 	if _, err := s.AddPort(Port{}); err != nil {
 		t.Fatal(err)
