@@ -110,9 +110,9 @@ func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 		r.Tables = append(r.Tables, g.table(hb.Rounds))
 	}
 	if *out != "" {
-		err = c.write(*out)
+		r.Save = func() error { return c.write(*out) }
 	}
-	return r, err
+	return r, nil
 }
 
 // prepare builds the programs, and finds what is installed.

@@ -90,10 +90,20 @@ func (b *Bench) main(ctx context.Context) error {
 	if b.Rows {
 		return r.printRows(os.Stdout)
 	}
-	if err := b.print(&r, *asJSON); err != nil {
+	return b.finish(&r, *asJSON, *limits)
+}
+
+// finish prints the report, keeps it, and judges it, if it is to.
+func (b *Bench) finish(r *Report, asJSON, limits bool) error {
+	if err := b.print(r, asJSON); err != nil {
 		return err
 	}
-	if failed := r.notMet(); *limits && len(failed) > 0 {
+	if r.Save != nil {
+		if err := r.Save(); err != nil {
+			return err
+		}
+	}
+	if failed := r.notMet(); limits && len(failed) > 0 {
 		return fmt.Errorf("%w: %s (-limits=false exits with 0 all the same)", ErrNotMet, strings.Join(failed, "; "))
 	}
 	return nil

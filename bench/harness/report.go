@@ -13,7 +13,8 @@ import (
 type Report struct {
 	Tables  []*Table
 	Targets []Target
-	Note    string // the last line; may be empty
+	Note    string       // the last line; may be empty
+	Save    func() error // keeps the results in files, once they are printed; may be nil
 }
 
 // Table is rows, and how they are printed.

@@ -4,6 +4,7 @@ package harness
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -59,5 +60,18 @@ func TestTable_RatioToNothing(t *testing.T) {
 		if err != nil || !strings.Contains(string(line), want) {
 			t.Errorf("%s: %v, want %s", line, err, want)
 		}
+	}
+}
+
+// Results that cannot be kept are an error, also where all limits are met.
+func TestFinish_ResultsThatAreNotKept(t *testing.T) {
+	disk := errors.New("no space")
+	r := Report{Save: func() error { return disk }}
+	if err := new(Bench).finish(&r, true, true); !errors.Is(err, disk) {
+		t.Errorf("%v, want %v", err, disk)
+	}
+	r = Report{Save: func() error { return nil }, Targets: []Target{{What: "a limit", Got: 2, Limit: 1}}}
+	if err := new(Bench).finish(&r, true, true); !errors.Is(err, ErrNotMet) {
+		t.Errorf("%v, want %v", err, ErrNotMet)
 	}
 }

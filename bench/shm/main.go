@@ -132,8 +132,8 @@ func (b *bench) variants() (all []harness.Variant) {
 	latency(ring, "--link", "ring")
 	latency(memory, "--link", "fabric")
 	for i, t := range b.rates {
-		for name, link := range map[string]string{ours: "shm", memory: "fabric"} {
-			all = append(all, b.rawlane(t, name, "msgs_per_s", []string{"rate", "--link", link, "--mtu", "9000",
+		for _, v := range []struct{ name, link string }{{ours, "shm"}, {memory, "fabric"}} {
+			all = append(all, b.rawlane(t, v.name, "msgs_per_s", []string{"rate", "--link", v.link, "--mtu", "9000",
 				"--size", strconv.Itoa(sizes[i]), "--iters", strconv.Itoa(20 * b.Iters)}))
 		}
 	}

@@ -88,6 +88,17 @@ const (
 	maxShownChanges = 40
 )
 
+// verdict says how good the plan is. Where few changes are allowed, the best may be far from the
+// bound, which is for all plans.
+func (o *optimiseVerb) verdict() string {
+	r := &o.report
+	if r.Stopped == optimize.Optimal && fmt.Sprintf("%.2f", r.After.Worst) != fmt.Sprintf("%.2f", r.LowerBound) {
+		return fmt.Sprintf("This plan is %v of those allowed; no plan at all has a worst link below %.2f",
+			r.Stopped, r.LowerBound)
+	}
+	return fmt.Sprintf("No plan has a worst link below %.2f: %v", r.LowerBound, r.Stopped)
+}
+
 func (o *optimiseVerb) writeText(out io.Writer) {
 	r := &o.report
 	fmt.Fprintf(out, "%s on %s, %s, %s\n", cli.Count(len(o.network.Hosts), "node"), o.Topology,
@@ -96,7 +107,7 @@ func (o *optimiseVerb) writeText(out io.Writer) {
 	if len(r.Changes) > 0 {
 		o.writeOutcome(out, "After", &r.After)
 	}
-	fmt.Fprintf(out, "# No plan has a worst link below %.2f: %v\n", r.LowerBound, r.Stopped)
+	fmt.Fprintln(out, "#", o.verdict())
 	o.writeChanges(out)
 	if o.Out != "" {
 		fmt.Fprintf(out, "\nwritten to %s\n", o.Out)

@@ -80,6 +80,12 @@ func (r *vlansVerb) validate(cmd *cobra.Command) error {
 			return cli.Misuse("--%s is for --compute", name)
 		}
 	}
+	if cmd.Flags().Changed("port-name") && r.format != "cisco" && r.format != "bridge" {
+		return cli.Misuse("--port-name is for commands: --format cisco or bridge")
+	}
+	if cmd.Flags().Changed("untagged") && r.format == "yaml" {
+		return cli.Misuse("--untagged is of ports, which --format yaml does not list")
+	}
 	first := r.opt.FirstVID
 	if first < 1 || first > transport.MaxVID {
 		return cli.Misuse("--first-vid %d: want 1 to %d", first, transport.MaxVID)
