@@ -97,10 +97,13 @@ func Run(ctx context.Context, cfg Config) (o Outcome, err error) {
 		return o, errors.Join(err, a.v.close())
 	}
 	defer func() { err = errors.Join(err, a.v.close()) }()
-	if err := a.prepare(ctx); err != nil {
+	if a.link, err = openPacket(bed.Node(attacker)); err != nil {
 		return o, err
 	}
 	defer func() { err = errors.Join(err, a.link.Close()) }()
+	if err := a.prepare(ctx); err != nil {
+		return o, err
+	}
 	if err := a.run(ctx); err != nil {
 		return o, err
 	}
@@ -116,9 +119,6 @@ func openPacket(n *testbed.Node) (transport.Link, error) {
 
 // prepare records what the victims say, and makes hostile frames of it.
 func (a *attack) prepare(ctx context.Context) (err error) {
-	if a.link, err = openPacket(a.bed.Node(attacker)); err != nil {
-		return err
-	}
 	// Otherwise the bridge would give the attacker, who sends with node 0's address, node 0's
 	// frames: no key helps against that.
 	if err := a.bed.SetLearning(attacker, 0, false); err != nil {
