@@ -30,7 +30,10 @@ func main() { start.Main(start.Config{Nodes: 4, Limit: 20 * time.Second}, smooth
 // smooth is each node's part. Its cells have a ghost cell at each end: a copy of the neighbour's
 // edge.
 func smooth(ctx context.Context, e *start.Node) error {
-	size := mcd.NodeID(len(e.Nodes()))
+	size := mcd.NodeID(e.Size())
+	if size < 2 {
+		return errors.New("one node is no ring (want two nodes or more)")
+	}
 	left, right := (e.Node()+size-1)%size, (e.Node()+1)%size
 	p, err := e.OpenPort(port, mcd.PortOptions{})
 	if err != nil {

@@ -83,24 +83,38 @@ func (s *Server) sweepOnce(warn bool) (done bool) {
 	for _, c := range candidates {
 		inXDP[c] = c.sockets.hasXDP()
 	}
+	released, kept, done := s.sort(candidates, func(c *conn) bool {
+		return inXDP[c] || slices.ContainsFunc(c.sockets.inodes, func(i uint64) bool { return living[i] })
+	}, warn)
+	attributes := func(c *conn) []any { return []any{"uid", c.who.UID, "pid", c.who.pid, "interface", c.at.name} }
+	for _, c := range released { // without the lock: a journal may be slow
+		s.log.Info("released", attributes(c)...)
+	}
+	for _, c := range kept {
+		s.log.Warn("the program has hung up, and its sockets are still open: they count on", attributes(c)...)
+	}
+	return done
+}
+
+// sort releases the candidates whose sockets are not open, and returns them, those of the others of
+// which is to be warned, and whether none is left.
+func (s *Server) sort(candidates []*conn, open func(*conn) bool, warn bool) (released, kept []*conn, done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range candidates {
-		open := inXDP[c] || slices.ContainsFunc(c.sockets.inodes, func(i uint64) bool { return living[i] })
-		attributes := []any{"uid", c.who.UID, "pid", c.who.pid, "interface", c.at.name}
 		switch {
-		case !open || s.closed:
-			s.log.Info("released", attributes...)
+		case !open(c) || s.closed:
+			released = append(released, c)
 			delete(s.left, c)
 			s.release(c)
 			c.sockets.forget()
 		case warn && !c.warned:
 			c.warned = true
-			s.log.Warn("the program has hung up, and its sockets are still open: they count on", attributes...)
+			kept = append(kept, c)
 		}
 	}
 	s.sweeping = len(s.left) > 0
-	return !s.sweeping
+	return released, kept, !s.sweeping
 }
 
 // inodeColumn is that of the inode in /proc/net/packet.
