@@ -27,6 +27,7 @@ const (
 
 	cTrains = "C, trains, polled"
 	cSleeps = "C, trains, receiver sleeps"
+	cSums   = "C, trains, written and read"
 	frames  = "rawlane, udp, messages"
 	puts    = "rawlane, udp, put of 1 MiB"
 )
@@ -128,8 +129,9 @@ func (b *bench) variants() (all []harness.Variant) {
 	add(latency, b.command(func(l line) { b.latency.Add(latency, l.P50, l.P99) },
 		"latency", "--size", strconv.Itoa(small), "--iters", strconv.Itoa(b.Iters)))
 	if b.programs.C != "" {
-		add(cTrains, b.trains(cTrains, "gso-sink"))
-		add(cSleeps, b.trains(cSleeps, "block-gso-sink"))
+		add(cTrains, b.trains(cTrains, "gso-sink", "gso-send"))
+		add(cSleeps, b.trains(cSleeps, "block-gso-sink", "gso-send"))
+		add(cSums, b.trains(cSums, "sum-gso-sink", "sum-gso-send"))
 	}
 	add(frames, b.command(func(l line) { b.stream.Add(frames, l.MB) },
 		"rate", "--size", strconv.Itoa(message), "--batch", strconv.Itoa(train),
@@ -139,11 +141,11 @@ func (b *bench) variants() (all []harness.Variant) {
 	return all
 }
 
-// trains measures the C program's: 44 datagrams in a call, of bytes that it neither writes nor
-// reads.
-func (b *bench) trains(row, sink string) func(context.Context) error {
+// trains measures the C program's: 44 datagrams in a call. By gso-send it neither writes nor reads
+// their bytes; by sum-gso-send it copies a message into each, and adds up the words at both ends.
+func (b *bench) trains(row, sink, send string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		came, _, err := b.pair.RunC(ctx, b.programs.C, sink, "gso-send", b.pair.IP(1),
+		came, _, err := b.pair.RunC(ctx, b.programs.C, sink, send, b.pair.IP(1),
 			datagramLen, b.Iters*streamShare, train)
 		if err == nil && came[1] == 0 {
 			err = errors.New("nothing arrived")

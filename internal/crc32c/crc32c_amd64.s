@@ -121,3 +121,76 @@ bytes:
 done:
 	MOVL AX, ret+32(FP)
 	RET
+
+// PART is maxPart, the most words of a part.
+#define PART 256
+
+// func three(crc uint32, p []byte, shifts *[2*maxPart + 1]uint64) uint32
+TEXT ·three(SB), NOSPLIT, $0-44
+	MOVL crc+0(FP), AX
+	MOVQ p_base+8(FP), SI
+	MOVQ p_len+16(FP), CX
+	MOVQ shifts+32(FP), R8
+
+pass: // three parts of equal length, side by side: each CRC32Q waits three cycles for the one before
+	CMPQ    CX, $192
+	JB      words
+	MOVQ    CX, R9
+	MOVQ    $(24*PART), R10
+	CMPQ    R9, R10
+	CMOVQHI R10, R9
+	IMULQ   $43691, R9 // R9 is the words of a part: a twenty-fourth of the bytes
+	SHRQ    $20, R9
+	LEAQ    (SI)(R9*8), SI // the parts' ends
+	LEAQ    (SI)(R9*8), DI
+	LEAQ    (DI)(R9*8), R11
+	XORL    BX, BX
+	XORL    DX, DX
+	MOVQ    R9, R12
+	NEGQ    R12
+
+loop:
+	CRC32Q (SI)(R12*8), AX
+	CRC32Q (DI)(R12*8), BX
+	CRC32Q (R11)(R12*8), DX
+	INCQ   R12
+	JNZ    loop
+
+	// The first part is as far from the end as two parts are long, the second one as one is.
+	LEAQ      (R9)(R9*1), R12
+	MOVQ      AX, X0
+	MOVQ      BX, X1
+	MOVQ      (R8)(R12*8), X2
+	MOVQ      (R8)(R9*8), X3
+	PCLMULQDQ $0x00, X2, X0
+	PCLMULQDQ $0x00, X3, X1
+	PXOR      X1, X0
+	MOVQ      X0, BX
+	XORL      AX, AX
+	CRC32Q    BX, AX
+	XORL      DX, AX
+	MOVQ      R11, SI
+	ADDQ      R9, R12
+	SHLQ      $3, R12
+	SUBQ      R12, CX
+	JMP       pass
+
+words:
+	CMPQ   CX, $8
+	JB     bytes
+	CRC32Q (SI), AX
+	ADDQ   $8, SI
+	SUBQ   $8, CX
+	JMP    words
+
+bytes:
+	TESTQ  CX, CX
+	JZ     done
+	CRC32B (SI), AX
+	INCQ   SI
+	DECQ   CX
+	JMP    bytes
+
+done:
+	MOVL AX, ret+40(FP)
+	RET

@@ -48,6 +48,7 @@ extern int wait_flags;  // of recv(2): MSG_DONTWAIT, or none
 void impatient(int s);  // calls that sleep end after a while
 
 // gso.c: datagrams in trains
+void gso_sums(void); // before the next two
 void gso_sink(void);
 void gso_send(const char *peer, int size, int iters, int batch);
 

@@ -12,6 +12,7 @@
 //   baseline tcp-sink  -  CORE            baseline tcp-send    PEER CORE SIZE ITERS BATCH
 //   baseline tcp-sink-polled - CORE       baseline tcp-send-nagle, tcp-send-gathered, likewise
 //   baseline gso-sink  -  CORE            baseline gso-send    PEER CORE SIZE ITERS BATCH
+//   baseline sum-gso-sink, sum-gso-send   likewise; each datagram is written, and read
 //   baseline barrier IF RANK N ITERS WAY
 //
 // Echoes and sinks run until they are told to end (SIGTERM), or until their stream does; they print "ready" first. Everything
@@ -104,6 +105,7 @@ int main(int argc, char **argv) {
   if (!strcmp(mode, "tcp-echo")) tcp_echo();
   if (!strcmp(mode, "udp-ping")) return udp_ping_open(where, size), measure(udp_ping, iters), 0;
   if (!strcmp(mode, "tcp-ping")) return tcp_ping_open(where, size), measure(tcp_ping, iters), 0;
+  if (!strncmp(mode, "sum-", 4)) gso_sums(), mode += 4;
   if (!strcmp(mode, "gso-sink")) return signal(SIGTERM, end), gso_sink(), 0;
   if (!strcmp(mode, "gso-send")) return gso_send(where, size, iters, batch), 0;
   if (!strcmp(mode, "tcp-sink")) return tcp_sink(0), 0;
