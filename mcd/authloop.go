@@ -94,7 +94,7 @@ func (e *Endpoint) authLoop() {
 // advanceContacts does what is due, and sets the timer, to the next look at the key file at the
 // latest. When the endpoint begins it asks all nodes. It returns false if the endpoint closes.
 func (e *Endpoint) advanceContacts(timer *time.Timer, begin bool, look monotime.Time) bool {
-	if !e.lockPoll() {
+	if !e.claimPoll() {
 		return false
 	}
 	defer e.unlockPoll()
@@ -135,7 +135,7 @@ func (e *Endpoint) SetKeys(ring *keyring.Ring) error {
 	if err := ring.Validate(); err != nil {
 		return err
 	}
-	if !e.lockPoll() {
+	if !e.claimPoll() {
 		return e.err()
 	}
 	defer e.unlockPoll()

@@ -87,7 +87,7 @@ func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration)
 	since, now := start, start
 	polite, robbed := e.spinning.isCrowded(), false
 	for i := 1; !c.Done(); i++ {
-		if !leading {
+		if !leading && e.claims.Load() == 0 {
 			leading = e.tryLockPoll()
 		}
 		if leading && e.poll(true) == 0 {
@@ -108,6 +108,10 @@ func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration)
 		}
 		if leading {
 			e.postponeUnmask(now)
+			if e.claims.Load() > 0 {
+				e.unlockPoll()
+				leading = false
+			}
 		}
 		e.flush()
 		since = e.spinning.rest(now, own, spun, e.spinners.Load())

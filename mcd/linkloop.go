@@ -111,6 +111,14 @@ func (e *Endpoint) lockPoll() bool {
 	return true
 }
 
+// claimPoll is lockPoll for work that a leader does not do. It may spin for as long as Config.Spin
+// lets it, and leaves the lock to those who claim it.
+func (e *Endpoint) claimPoll() bool {
+	e.claims.Add(1)
+	defer e.claims.Add(-1)
+	return e.lockPoll()
+}
+
 // busyPollTime is how long a linkLoop that was woken by several frames at once looks for more
 // before it sleeps again: about as long as waking it takes, and longer than a sender needs to make
 // its next batch.

@@ -15,6 +15,7 @@ import (
 //	a goroutine waits   it takes the lock (it leads), masks the wake-ups of the links' own
 //	                    goroutines, and polls: see Await
 //	several wait        one leads; the others watch their own completions and try to lead in turn
+//	it is claimed       the leader gives the lock up for a moment: see claimPoll
 //	too many wait       those beyond maxSpinners sleep
 //	they wait long      the leader unmasks the wake-ups, and all sleep
 //	nobody waits        each link's own goroutine sleeps in link.Wait; a frame wakes it; it takes
@@ -49,7 +50,8 @@ type pollState struct {
 	locked       atomic.Uint64 // times that the lock was taken
 	spinners     atomic.Int32  // goroutines that spin
 	excess       atomic.Int32  // goroutines that sleep as there were maxSpinners of them
-	pollWaiters  atomic.Int32  // links' goroutines that wait for the lock
+	claims       atomic.Int32  // goroutines to which a leader gives the lock
+	pollWaiters  atomic.Int32  // goroutines that wait for the lock: these, and links' own
 	pollUnlocked chan struct{} // signalled for them when the lock is given back
 }
 
@@ -85,7 +87,7 @@ func (s *pollState) unlockPoll() {
 	}
 }
 
-// wakePollWaiters lets n links' goroutines try for the lock again.
+// wakePollWaiters lets n goroutines that wait for the lock try again.
 func (s *pollState) wakePollWaiters(n int) {
 	for range n {
 		select {

@@ -8,10 +8,16 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/mcd/keyring"
 	"github.com/rawlane/rawlane/transport/fabric"
 )
 
 func openSpinning(t *testing.T) *Endpoint {
+	t.Helper()
+	return openSpinningBy(t, Config{Spin: time.Hour})
+}
+
+func openSpinningBy(t *testing.T, cfg Config) *Endpoint {
 	t.Helper()
 	f, err := fabric.New(fabric.Config{})
 	if err != nil {
@@ -21,7 +27,7 @@ func openSpinning(t *testing.T) *Endpoint {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := Open(Config{Spin: time.Hour}, links[0])
+	e, err := Open(cfg, links[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,5 +173,41 @@ func TestSpin_WhatItTookIsNoted(t *testing.T) {
 	}
 	if usual := time.Duration(e.spinning.usual.Load()); usual >= time.Hour {
 		t.Errorf("a wait that keeps its core takes %v as before", usual)
+	}
+}
+
+// However long goroutines spin, keys are replaced meanwhile, and contact is begun: the leader gives
+// the poll lock to those who claim it.
+func TestSpin_LeavesTheLockToThoseWhoClaimIt(t *testing.T) {
+	e := openSpinningBy(t, Config{Spin: time.Hour, Keys: keyring.New()})
+	defer func() { _ = e.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	over := make(chan struct{}, 2)
+	for range cap(over) {
+		go func() {
+			var never Completion
+			_ = e.Await(ctx, &never)
+			over <- struct{}{}
+		}()
+	}
+	for e.spinners.Load() < int32(cap(over)) || !e.lock.Load() {
+		runtime.Gosched()
+	}
+	for range 100 {
+		if err := e.SetKeys(keyring.New()); err != nil {
+			t.Fatal(err)
+		}
+		e.auth.wakeLoop()
+	}
+	for len(e.auth.kick) > 0 && ctx.Err() == nil {
+		runtime.Gosched()
+	}
+	if ctx.Err() != nil {
+		t.Error("they waited until nobody spun")
+	}
+	cancel()
+	for range cap(over) {
+		<-over
 	}
 }
