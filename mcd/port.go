@@ -159,19 +159,30 @@ func (p *Port) deliver(run []Message, more bool) {
 		}
 		return
 	}
-	if !p.isOpen() { // closed by another port's Receive, since the messages were parsed
-		p.e.dropped[dropNoPort].Add(uint64(len(run)))
-		return
-	}
 	size := 0
 	for i := range run {
 		size += len(run[i].Payload)
 	}
-	p.rx.add(len(run), size)
+	if !p.count(len(run), size) {
+		p.e.dropped[dropNoPort].Add(uint64(len(run)))
+		return
+	}
 	if more != p.owed {
 		p.e.owe(p, more)
 	}
 	p.opts.Receive(run, more)
+}
+
+// count counts messages that Receive is about to get. It returns false if the port was closed since
+// they were parsed, such as by another port's Receive: its counters are read then.
+func (p *Port) count(messages, size int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed.Load() {
+		return false
+	}
+	p.rx.add(messages, size)
+	return true
 }
 
 // isOpen reports whether the port was not closed yet.
@@ -181,15 +192,15 @@ func (p *Port) isOpen() bool { return p.e.ports[p.id].Load() == p }
 func (p *Port) place(m *Message) {
 	p.mu.Lock()
 	d := p.posted.PopFront()
-	taken := d != nil || !p.closed.Load() && p.backlog.push(m)
-	if taken {
-		p.rx.add(1, len(m.Payload)) // before anybody has it
+	switch { // before anybody has it, and before Close reads the port's counters
+	case p.closed.Load():
+		p.e.dropped[dropNoPort].Add(1)
+	case d != nil || p.backlog.push(m):
+		p.rx.add(1, len(m.Payload))
+	default:
+		p.noBuffer.Add(1)
 	}
 	p.mu.Unlock()
-	if !taken {
-		p.noBuffer.Add(1)
-		return
-	}
 	if d != nil {
 		d.completion.Complete(d.fill(m))
 	}

@@ -220,3 +220,32 @@ func TestSpin_WhatOthersHaveIsNotItsOwn(t *testing.T) {
 		}
 	})
 }
+
+// A message that was taken from the link for a port which another one's Receive function closes then
+// is counted, whether the port has a Receive function or buffers.
+func TestDeliver_ToAPortThatWasJustClosed(t *testing.T) {
+	for name, opts := range map[string]PortOptions{
+		"buffers": {},
+		"Receive": {Receive: func([]Message, bool) { t.Error("the port is closed, and receives") }},
+	} {
+		e, _, _, others := openScripts(t, 1)
+		p, err := e.OpenPort(2, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.OpenPort(3, PortOptions{Receive: func([]Message, bool) { _ = p.Close() }}); err != nil {
+			t.Fatal(err)
+		}
+		if !e.lockPoll() { // so that both come in one batch
+			t.Fatal("no poll lock")
+		}
+		for _, to := range []uint8{3, 2} {
+			sendRaw(t, others[0], e.MAC(0), &wire.Header{Kind: wire.Unicast, From: 1, DstPort: to}, nil)
+		}
+		e.poll(false)
+		e.unlockPoll()
+		if c := e.Counters(); c.RxMessages != 1 || c.DropNoPort != 1 {
+			t.Errorf("%s: of two messages %d came and %d had no port", name, c.RxMessages, c.DropNoPort)
+		}
+	}
+}
