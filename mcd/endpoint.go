@@ -346,11 +346,15 @@ func (e *Endpoint) end(cause error) {
 	if !e.over.CompareAndSwap(nil, &cause) {
 		return
 	}
-	for _, p := range e.openPorts() {
-		p.closeWith(cause)
+	ports := e.openPorts()
+	for _, p := range ports {
+		p.stopWith(cause)
 	}
 	e.probes.fail(cause)
 	close(e.ended)
+	for _, p := range ports { // last: a service may take its time to have a lock back
+		p.closeWith(cause)
+	}
 }
 
 // err returns why all waits have ended, or nil if they have not.

@@ -400,3 +400,52 @@ func TestTryProbe_AfterClose(t *testing.T) {
 		t.Errorf("%v, want ErrClosed", err)
 	}
 }
+
+// Waits end at once when their port is closed, or the endpoint, however long the service takes to have
+// the locks back; and so do those whose contexts end meanwhile.
+func TestClose_WaitsEndBeforeTheLocksAreBack(t *testing.T) {
+	for name, end := range map[string]func(e *Endpoint, last *Port){
+		"port":     func(_ *Endpoint, last *Port) { _ = last.Close() },
+		"endpoint": func(e *Endpoint, _ *Port) { _ = e.Close() },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			x, _ := twoLinks(t)
+			l := &slowToUnlock{x, make(chan struct{})}
+			e, err := Open(Config{Spin: -1}, l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var ports []*Port
+			for id := range PortID(3) {
+				p, err := e.OpenPort(id, PortOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ports = append(ports, p)
+			}
+			received, awaited := make(chan error, 1), make(chan error, 1)
+			go func() {
+				_, _, err := ports[2].Recv(t.Context(), nil)
+				received <- err
+			}()
+			go func() {
+				var never Completion
+				awaited <- e.Await(t.Context(), &never)
+			}()
+			synctest.Wait()
+			closed := make(chan struct{})
+			go func() { end(e, ports[2]); close(closed) }()
+			synctest.Wait()
+			if len(received) == 0 || name == "endpoint" && len(awaited) == 0 {
+				t.Errorf("%s: %d of Recv and %d of Await have ended while it closes", name, len(received), len(awaited))
+			}
+			close(l.told)
+			<-closed
+			if err := <-received; !errors.Is(err, ErrClosed) {
+				t.Errorf("%s: Recv: %v", name, err)
+			}
+			_ = e.Close()
+			<-awaited
+		})
+	}
+}

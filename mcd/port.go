@@ -19,7 +19,8 @@ type Port struct {
 	opts  PortOptions
 	locks []io.Closer // held against other processes, one per link that can be shared
 
-	closing sync.Once
+	stopping, releasing sync.Once
+
 	mu      sync.Mutex // guards what follows; taken inside the poll lock, never the other way round
 	posted  list.List[RecvDesc]
 	backlog backlog
@@ -206,8 +207,8 @@ func (p *Port) place(m *Message) {
 	}
 }
 
-// Close releases the port and ends waits for it with ErrClosed, sends that wait for room among
-// them. Messages in the backlog are lost, as are those of posted send descriptors that are not
+// Close ends waits for the port with ErrClosed, sends that wait for room among them, and releases
+// it. Messages in the backlog are lost, as are those of posted send descriptors that are not
 // done. Further calls wait until the port is released, and do nothing. A service that has the
 // port's lock is asked to give it back, and may take 5 s: a Receive function that calls Close has
 // the endpoint receive nothing meanwhile.
@@ -217,7 +218,13 @@ func (p *Port) Close() error {
 }
 
 // closeWith is Close that ends waits with a cause of the endpoint's.
-func (p *Port) closeWith(cause error) { p.closing.Do(func() { p.close(cause) }) }
+func (p *Port) closeWith(cause error) {
+	p.stopWith(cause)
+	p.releasing.Do(p.release)
+}
+
+// stopWith is closeWith that leaves the port to be released by it.
+func (p *Port) stopWith(cause error) { p.stopping.Do(func() { p.stop(cause) }) }
 
 // err returns why the port cannot be used any more.
 func (p *Port) err() error {
@@ -227,7 +234,7 @@ func (p *Port) err() error {
 	return ErrClosed
 }
 
-func (p *Port) close(cause error) {
+func (p *Port) stop(cause error) {
 	p.mu.Lock()
 	p.closed.Store(true)
 	var waiting []*RecvDesc
@@ -245,12 +252,16 @@ func (p *Port) close(cause error) {
 	p.e.gone.add(p.Counters())
 	p.e.running.Add(1) // before the endpoint's Close has looked for open ports, and not found this one
 	p.e.portMu.Unlock()
-	p.unlock()
-	p.e.running.Done()
 	for _, d := range waiting {
 		d.N = 0
 		d.completion.Complete(cause)
 	}
+}
+
+// release gives the port to whoever wants it, once it was stopped.
+func (p *Port) release() {
+	p.unlock()
+	p.e.running.Done()
 }
 
 // unlock gives the port's locks back, and then the port.
