@@ -48,6 +48,7 @@ func (e *NoAnswerError) Unwrap() error { return e.cause }
 // ping is a probe whose reply is awaited.
 type ping struct {
 	completion Completion
+	number     uint32 // of the probe
 	to         Path
 	anyNode    bool
 	start      monotime.Time
@@ -75,26 +76,37 @@ func (e *Endpoint) Ping(ctx context.Context, to Path, o ProbeOptions) (PingReply
 		return PingReply{}, fmt.Errorf("probe %v: %w", to, ErrSelf)
 	}
 	begun := clock.Now()
-	w := &ping{to: to, anyNode: o.AnyNode, start: begun}
-	number := e.probes.last.Add(1)
-	if !e.probes.await(number, w) {
-		return PingReply{}, e.err()
-	}
-	defer e.probes.forget(number)
-	err := e.sendProbe(to, o, number)
+	w, err := e.tryPing(to, o)
 	for errors.Is(err, transport.ErrBusy) && ctx.Err() == nil {
 		e.pause(ctx)
-		w.start = clock.Now()
-		err = e.sendProbe(to, o, number)
+		w, err = e.tryPing(to, o)
 	}
 	if err == nil {
+		defer e.probes.forget(w.number)
 		err = e.Await(ctx, &w.completion)
 	}
 	if over := ctx.Err(); over != nil && (errors.Is(err, over) || errors.Is(err, transport.ErrBusy)) {
 		silent := clock.Now().Sub(begun)
 		return PingReply{}, &NoAnswerError{Path: to, Silent: silent, Keys: e.KeyMismatch(), cause: over}
 	}
-	return w.reply, err
+	if err != nil {
+		return PingReply{}, err
+	}
+	return w.reply, nil
+}
+
+// tryPing sends a probe, whose reply goes to the ping that it returns, until forget. Each try has a
+// number of its own: what has the number of one that the link refused is no reply.
+func (e *Endpoint) tryPing(to Path, o ProbeOptions) (*ping, error) {
+	w := &ping{number: e.probes.last.Add(1), to: to, anyNode: o.AnyNode, start: clock.Now()}
+	if !e.probes.await(w) {
+		return nil, e.err()
+	}
+	err := e.sendProbe(to, o, w.number)
+	if err != nil {
+		e.probes.forget(w.number)
+	}
+	return w, err
 }
 
 // pause polls, or sleeps, for as long as a full link is left alone, or until ctx ends.
@@ -104,12 +116,12 @@ func (e *Endpoint) pause(ctx context.Context) {
 	_ = e.Await(ctx, new(Completion)) // which nobody completes
 }
 
-// await has the reply to a probe go to w. It returns false if the endpoint is closed.
-func (s *prober) await(number uint32, w *ping) bool {
+// await has the reply to w's probe go to w. It returns false if the endpoint is closed.
+func (s *prober) await(w *ping) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed {
-		s.waiting[number] = w
+		s.waiting[w.number] = w
 	}
 	return !s.closed
 }

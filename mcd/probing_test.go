@@ -136,3 +136,34 @@ func TestProbes_NumbersBeginAnywhere(t *testing.T) {
 		t.Errorf("%d endpoints have %d incarnations, and probe from %d numbers on", endpoints, len(incarnations), len(first))
 	}
 }
+
+// What comes before a probe was sent is not its reply, also if somebody has guessed its number.
+func TestPing_ReplyBeforeTheProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _, links, others := openScripts(t, 1)
+		defer e.Close()
+		busy := true
+		links[0].send = func(frames []transport.Frame) (int, error) {
+			var h wire.Header
+			var head wire.ProbeHead
+			if wire.Parse(frames[0].Payload, &h) != wire.OK || !head.Parse(h.Payload) {
+				t.Fatalf("not a probe: %x", frames[0].Payload)
+			}
+			head.Incarnation = 101
+			time.AfterFunc(10*time.Microsecond, func() { e.Progress() })
+			n, err := others[0].Send([]transport.Frame{probeFrame(e.MAC(0), wire.Reply, head)})
+			if busy {
+				busy = false
+				return 0, transport.ErrBusy
+			}
+			return n, err
+		}
+		reply, err := e.Ping(t.Context(), Path{Node: 1}, ProbeOptions{})
+		if err != nil || reply.RTT != 10*time.Microsecond {
+			t.Errorf("%+v, %v; want the reply of the second try, after 10 us", reply, err)
+		}
+		if c := e.Counters(); c.RxReplies != 2 || len(e.probes.waiting) != 0 {
+			t.Errorf("%d replies, want 2; %d pings are kept that are over", c.RxReplies, len(e.probes.waiting))
+		}
+	})
+}
