@@ -449,3 +449,17 @@ func TestClose_WaitsEndBeforeTheLocksAreBack(t *testing.T) {
 		})
 	}
 }
+
+// A message that is to be sent in place without the room before it is an error, behind those that are
+// sent, and does no harm.
+func TestTrySendInPlace_WithoutHeadroom(t *testing.T) {
+	for _, keys := range []*keyring.Ring{nil, {Keys: []keyring.Key{{1}}}, {Keys: []keyring.Key{{1}}, Encrypt: true}} {
+		_, p, _, _ := openScripts(t, 1, func(c *Config) { c.Keys = keys })
+		for _, short := range [][]byte{nil, make([]byte, Headroom-1), make([]byte, Headroom-1, 2*Headroom)} {
+			n, err := p.TrySendInPlace(0, To(Addr{1, 1}), make([]byte, Headroom), short, make([]byte, Headroom))
+			if n != 1 || err == nil {
+				t.Errorf("%d bytes: %d sent, %v; want the first one, and an error", len(short), n, err)
+			}
+		}
+	}
+}

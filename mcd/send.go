@@ -105,7 +105,7 @@ func (p *Port) TrySendInPlace(nic int, to Dest, bs ...[]byte) (n int, err error)
 	p.checkpoint(nic)
 	p.address(nic, to, peer)
 	for _, b := range bs[:min(len(bs), sendBatch)] {
-		if err = p.e.fits(to, len(b)-Headroom); err != nil {
+		if err = p.fitsInPlace(to, b); err != nil {
 			break
 		}
 		p.out.put(n, b)
@@ -155,6 +155,14 @@ func (e *Endpoint) fits(to Dest, size int) error {
 		return fmt.Errorf("send to %v: message %w", to, &transport.SizeError{Size: size, Max: e.maxPayload})
 	}
 	return nil
+}
+
+// fitsInPlace is fits for a message behind Headroom bytes.
+func (p *Port) fitsInPlace(to Dest, b []byte) error {
+	if len(b) < Headroom {
+		return fmt.Errorf("send to %v: %d bytes in place (want Headroom, %d, before the message)", to, len(b), Headroom)
+	}
+	return p.e.fits(to, len(b)-Headroom)
 }
 
 // admit reports whether a message may go now, ahead of none that waits. The caller holds the
