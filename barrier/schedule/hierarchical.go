@@ -5,7 +5,7 @@ import "fmt"
 // Hierarchical returns a barrier in levels. Ranks are in groups of the given size, group 0 being
 // ranks 0 to group-1 and so on, and the lowest rank of a group leads it. The inner algorithm's
 // first half runs within each group, then the outer algorithm among the leaders, then the inner
-// one's second half. If the outer algorithm ends in a multicast, that frame releases all ranks,
+// one's second half. If the outer algorithm ends in a multicast, that releases all ranks,
 // and no second half follows. Both algorithms may be hierarchies themselves.
 //
 // The source has full inner barriers in place of the halves: see HierarchicalRepeated.
@@ -24,7 +24,7 @@ func hierarchical(name string, inner, outer Algorithm, within, leaders func(part
 	a := Algorithm{name: name}
 	switch {
 	case outer.releasesAll:
-		a.in, a.out, a.releasesAll = sequence(within(innerIn), leaders(outer.in)), multicast, true
+		a.in, a.out, a.releasesAll = sequence(within(innerIn), leaders(outer.in)), outer.out, true
 	case outer.out == nil:
 		a.in = sequence(within(innerIn), leaders(outer.in), within(innerOut))
 	default:

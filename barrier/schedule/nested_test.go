@@ -20,6 +20,31 @@ func TestHierarchical_NestedFrames(t *testing.T) {
 	}
 }
 
+// A release on every network is that also where the algorithm that ends in it is a level of another
+// one, and is one frame on each.
+func TestHierarchical_RedundantRelease(t *testing.T) {
+	const networks = 3
+	for _, a := range []Algorithm{
+		Hierarchical(Star(), Redundant(Concurrent(), networks), 4),
+		Hierarchical(Star(), Hierarchical(Star(), Redundant(Tree(3), networks), 2), 2),
+		Stripe(Hierarchical(TreeTree(2), Redundant(Tree(2), networks), 4), networks),
+		Hierarchical(Hierarchical(Star(), Redundant(Tree(2), networks), 2), Redundant(Tree(2), networks), 4),
+	} {
+		for size := 2; size <= 40; size++ {
+			if err := a.Check(size); err != nil {
+				t.Error(err)
+			}
+			steps := a.Steps(0, size)
+			release := steps[len(steps)-1].Notify
+			for nic := range networks {
+				if len(release) != networks || release[nic].To != All || release[nic].NIC != nic {
+					t.Fatalf("%v for %d ranks: the release is %+v, want one to all on each network", a, size, release)
+				}
+			}
+		}
+	}
+}
+
 // With two networks Auto sends by both.
 func TestAuto_UsesAllNetworks(t *testing.T) {
 	for _, nics := range []int{1, 2, 3} {
