@@ -14,7 +14,9 @@ import (
 
 // settled reports whether it is known if a member that does not have this group may still make it.
 // Members of a group that survives another one do if they have decided alike there: who has not
-// said so yet is asked, and who has decided otherwise is gone, here. The caller holds Service.mu.
+// said so yet is asked, and who has decided otherwise is gone, here. Where more are gone than a
+// report names, each may know of other ones: members of this group that nobody asks else may be
+// gone, too. The caller holds Service.mu.
 func (c *memberSet) settled(now monotime.Time, from mcd.NodeID, rank, nic int) bool {
 	if c.leftGroup(now, from, rank, nic) {
 		return true
@@ -32,6 +34,9 @@ func (c *memberSet) settled(now monotime.Time, from mcd.NodeID, rank, nic int) b
 		s.out = s.out[:0]
 		c.flush()
 		return false
+	}
+	if predecessor.engine.MayDiffer() { // and wait in another group, for members of this one
+		c.engine.Doubt(now)
 	}
 	var known bool
 	s.out, known = predecessor.engine.Inquire(other, s.out[:0])

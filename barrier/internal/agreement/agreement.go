@@ -156,6 +156,10 @@ func reasonOf(gone []Gone, rank int) Reason {
 // KnowsDecision reports whether a member is known to have decided.
 func (a *Agreement) KnowsDecision(rank int) bool { return a.peers != nil && a.peers[rank].decided }
 
+// MayDiffer reports whether others may have decided on another set, as this one is all that a report
+// names, or more.
+func (a *Agreement) MayDiffer() bool { return a.state == Decided && len(a.gone) >= MaxGone }
+
 // Outside returns who of this member and another one is known to be gone, to others, though the
 // set that was decided on has neither: they do not go on together.
 func (a *Agreement) Outside(rank int) (who int, why Reason, is bool) {

@@ -309,9 +309,7 @@ func (e *Engine) nack(m *machine, now monotime.Time, out []Send) []Send {
 			continue
 		}
 		if p.silence.Doubtful(e.cfg.PeerTimeout) {
-			e.agree.Begin(now) // others may be gone, too
-			e.accuseLeavers(now)
-			e.conclude()
+			e.Doubt(now) // others may be gone, too
 		}
 		e.stats.Nacks++
 		nic := p.silence.Queries() % e.cfg.NICs

@@ -91,6 +91,13 @@ func (e *Engine) Accuse(now monotime.Time, rank int, why Reason) {
 	e.conclude()
 }
 
+// Doubt asks all members whether they are there.
+func (e *Engine) Doubt(now monotime.Time) {
+	e.agree.Begin(now)
+	e.accuseLeavers(now)
+	e.conclude()
+}
+
 func (e *Engine) accuseLeavers(now monotime.Time) {
 	if e.leavers == 0 {
 		return // as at nearly each report, of which there is one from each member
