@@ -51,10 +51,10 @@
 // Not promised: that all members get the same answer to one barrier. If a member dies at the very
 // end of a barrier, some may have left it while others report the death. A mask's members agree
 // among themselves alone, but who has left the group is gone from its masks. If more than 400
-// members are gone, each other one goes on without those that it knows of, and may fail once more
-// for the rest. And members that wait for each other in different barriers wait until their
-// contexts end, as other goroutines of theirs may still come: GroupConfig.Late has such barriers
-// logged, with the nodes that have not entered.
+// members are gone, or than a frame shorter than Ethernet's names, each other one goes on without
+// those that it knows of, and may fail once more for the rest. And members that wait for each other
+// in different barriers wait until their contexts end, as other goroutines of theirs may still
+// come: GroupConfig.Late has such barriers logged, with the nodes that have not entered.
 //
 // # Identity
 //

@@ -40,3 +40,24 @@ func TestShortFrames(t *testing.T) {
 		})
 	}
 }
+
+// By links of short frames members agree on those that are gone, as many as a frame names; of more,
+// each decides without the others, and none takes one that lives for gone.
+func TestShortFrames_WhoIsGone(t *testing.T) {
+	const alive = 20
+	for _, dead := range []int{15, 16, 30} { // (80 - 34) / 3 are named
+		synctest.Test(t, func(t *testing.T) {
+			c := new(cluster).start(t, alive+dead, mcdtest.Config{
+				Fabric: fabric.Config{MTU: 100}, Endpoint: mcd.Config{Spin: -1},
+			})
+			all := c.groups(t, barrier.GroupConfig{Algorithm: parse(t, "shuffle"), PeerTimeout: time.Second})
+			stages(t, all, 2, func(int, int) {})
+			for _, e := range c.eps[alive:] {
+				_ = e.Close()
+			}
+			if failed := meet(t, all[:alive], 0); dead == 15 && failed != alive {
+				t.Errorf("%d barriers failed at %d survivors", failed, alive)
+			}
+		})
+	}
+}

@@ -69,8 +69,8 @@ type Gone struct {
 	Reason Reason
 }
 
-// MaxGone is the most members that a report names: they fit a frame. If more are gone, members
-// decide without the others.
+// MaxGone is the most members that a report names: they fit a frame of Ethernet's length. If more
+// are gone, members decide without the others.
 const MaxGone = 400
 
 // Report is what one member tells another one.
@@ -95,6 +95,7 @@ type Config struct {
 	Incarnation uint32
 	PeerTimeout time.Duration
 	FirstQuery  time.Duration // until a question is repeated first
+	MaxGone     int           // that this member's reports name, where frames are shorter; zero: MaxGone
 }
 
 // State of a member.
@@ -130,7 +131,10 @@ type peer struct {
 }
 
 // New makes an agreement.
-func New(cfg Config) Agreement { return Agreement{cfg: cfg} }
+func New(cfg Config) Agreement {
+	cfg.MaxGone = min(cmp.Or(cfg.MaxGone, MaxGone), MaxGone)
+	return Agreement{cfg: cfg}
+}
 
 // State returns the state.
 func (a *Agreement) State() State { return a.state }
@@ -158,7 +162,10 @@ func (a *Agreement) KnowsDecision(rank int) bool { return a.peers != nil && a.pe
 
 // MayDiffer reports whether others may have decided on another set, as this one is all that a report
 // names, or more.
-func (a *Agreement) MayDiffer() bool { return a.state == Decided && len(a.gone) >= MaxGone }
+func (a *Agreement) MayDiffer() bool { return a.state == Decided && len(a.gone) >= a.cfg.MaxGone }
+
+// named is the part of the set that a report names.
+func (a *Agreement) named() []Gone { return a.gone[:min(len(a.gone), a.cfg.MaxGone)] }
 
 // Outside returns who of this member and another one is known to be gone, to others, though the
 // set that was decided on has neither: they do not go on together.
@@ -235,7 +242,7 @@ func (a *Agreement) conclude(now monotime.Time) {
 }
 
 func (a *Agreement) unanimous() bool {
-	if len(a.gone) > MaxGone {
+	if len(a.gone) > a.cfg.MaxGone {
 		return true
 	}
 	for rank := range a.peers {
@@ -342,7 +349,7 @@ func (a *Agreement) Untold() (ranks []int) {
 func (a *Agreement) nic(rank int) int { return a.peers[rank].silence.asks % max(a.cfg.NICs, 1) }
 
 func (a *Agreement) report(to, nic int, ask bool) Send {
-	r := Report{Gone: a.gone, Version: a.version, Decided: a.state == Decided, Query: ask}
+	r := Report{Gone: a.named(), Version: a.version, Decided: a.state == Decided, Query: ask}
 	if a.peers != nil {
 		r.Echo = a.peers[to].incarnation
 	}

@@ -129,7 +129,7 @@ func (e *Engine) forget() {
 	e.leavers = 0
 	e.agree = agreement.New(agreement.Config{
 		Rank: e.cfg.Rank, Size: e.cfg.Size, NICs: e.cfg.NICs, Incarnation: e.cfg.Incarnation,
-		PeerTimeout: e.cfg.PeerTimeout, FirstQuery: firstNack,
+		PeerTimeout: e.cfg.PeerTimeout, FirstQuery: firstNack, MaxGone: maxGone(e.cfg.MaxMessage),
 	})
 }
 

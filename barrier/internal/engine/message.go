@@ -203,6 +203,9 @@ func (m *Message) appendReport(b []byte) []byte {
 	return b
 }
 
+// maxGone returns how many members a report of at most so many bytes names: one at least.
+func maxGone(most int) int { return max(1, (most-headLen-reportLen)/goneLen) }
+
 // IdentityOf returns the bytes of a message's identity.
 func IdentityOf(b []byte) []byte { return b[offIdentity:offGeneration] }
 
