@@ -117,6 +117,7 @@ type Agreement struct {
 	version  uint32
 	peers    []peer // by rank; nil as long as nothing has happened
 	announce bool   // the decision is to be told to all
+	differs  bool   // another one has decided otherwise, though neither is gone to the other
 	expelled Reason // why others have decided that this member is gone, which has decided, too; 0: none has
 	interval time.Duration
 	next     monotime.Time // of Advance
@@ -160,9 +161,11 @@ func reasonOf(gone []Gone, rank int) Reason {
 // KnowsDecision reports whether a member is known to have decided.
 func (a *Agreement) KnowsDecision(rank int) bool { return a.peers != nil && a.peers[rank].decided }
 
-// MayDiffer reports whether others may have decided on another set, as this one is all that a report
-// names, or more.
-func (a *Agreement) MayDiffer() bool { return a.state == Decided && len(a.gone) >= a.cfg.MaxGone }
+// MayDiffer reports whether others may have decided on another set: one has said so, or this set is
+// all that a report names, or more.
+func (a *Agreement) MayDiffer() bool {
+	return a.state == Decided && (a.differs || len(a.gone) >= a.cfg.MaxGone)
+}
 
 // named is the part of the set that a report names.
 func (a *Agreement) named() []Gone { return a.gone[:min(len(a.gone), a.cfg.MaxGone)] }
@@ -271,6 +274,7 @@ func (a *Agreement) Handle(now monotime.Time, from int, incarnation uint32, r *R
 	case a.Has(from):
 	case a.ended():
 		if r.Decided {
+			a.differs = a.differs || !slices.Equal(r.Gone, a.named())
 			a.expelled = max(a.expelled, reasonOf(r.Gone, a.cfg.Rank))
 		}
 	case r.Decided && !has(r.Gone, a.cfg.Rank):

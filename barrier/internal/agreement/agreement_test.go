@@ -322,6 +322,37 @@ func TestMaxGone(t *testing.T) {
 	}
 }
 
+// Where more are gone than a report names, others may have decided on other sets: who decides on as many
+// knows that, and who hears of another set.
+func TestMayDiffer(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		named  int // by a report
+		hears  []Report
+		differ bool
+	}{
+		{"the same set", 3, []Report{{Gone: set(3, 4), Decided: true}}, false},
+		{"a set that is not decided", 3, []Report{{Gone: set(3)}}, false},
+		{"another set", 3, []Report{{Gone: set(3), Decided: true}}, true},
+		{"another set, and the same", 3, []Report{{Gone: set(3), Decided: true}, {Gone: set(3, 4), Decided: true}}, true},
+		{"a report names no more", 2, nil, true},
+	} {
+		a := newAlone(t, 0, 5)
+		a.cfg.MaxGone = c.named
+		if a.MayDiffer() {
+			t.Errorf("%s: nothing is decided", c.name)
+		}
+		a.hears(1, Report{Gone: set(3, 4), Decided: true})
+		a.is(Decided, 3, 4)
+		for _, r := range c.hears {
+			a.hears(2, r)
+		}
+		if got := a.MayDiffer(); got != c.differ {
+			t.Errorf("%s: others may differ: %v, want %v", c.name, got, c.differ)
+		}
+	}
+}
+
 // Announce repeats the decision until all have confirmed it, by the networks in turn.
 func TestAnnounce(t *testing.T) {
 	a := newAlone(t, 0, 4)
