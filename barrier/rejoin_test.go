@@ -169,3 +169,48 @@ func TestRejoin_BesideGroupsOfOtherIDs(t *testing.T) {
 		stages(t, []*barrier.Group{after, group(t, n.services[1], barrier.GroupConfig{ID: 2})}, 3, func(int, int) {})
 	})
 }
+
+// A process enters the first barrier and ends, in one way or the other, before another node has made the
+// group. That node's group is with the process that begins after it, as if there had been no other: it
+// does not take what it was told before for a word of this one.
+func TestRejoin_BeforeTheGroupIsMadeElsewhere(t *testing.T) {
+	for _, closes := range []bool{false, true} {
+		for _, arrivesFirst := range []bool{true, !closes} { // who was killed has not said so
+			synctest.Test(t, func(t *testing.T) {
+				n := newTable(t, 2)
+				defer n.close()
+				n.begin(0)
+				_ = n.services[0].Close()
+				n.services[0] = service(t, n.eps[0], barrier.Config{}) // without a group
+
+				n.begin(1)
+				arrive(t, n.groups[1], barrier.Options{})
+				synctest.Wait()
+				if closes {
+					_ = n.groups[1].Close()
+				}
+				_ = n.eps[1].Close()
+				n.begin(1)
+				var second barrier.Ticket
+				if arrivesFirst {
+					second = arrive(t, n.groups[1], barrier.Options{})
+					synctest.Wait()
+				}
+				n.groups[0] = group(t, n.services[0], n.cfg)
+				first := arrive(t, n.groups[0], barrier.Options{})
+				synctest.Wait()
+				if !arrivesFirst {
+					if done, err := first.Done(); done {
+						t.Errorf("the barrier has ended before the other process entered it: %v", err)
+					}
+					second = arrive(t, n.groups[1], barrier.Options{})
+				}
+				for k, ticket := range []barrier.Ticket{first, second} {
+					if err := ticket.Wait(limit(t)); err != nil {
+						t.Errorf("closed: %v, arrives first: %v: node %d: %v", closes, arrivesFirst, k, err)
+					}
+				}
+			})
+		}
+	}
+}

@@ -32,6 +32,7 @@ func (s *Service) handleUnknown(now monotime.Time, from mcd.NodeID, m *engine.Me
 	}
 	switch m.Kind {
 	case engine.Notify:
+		s.dropEarly(from, m, false)
 		if len(s.early) == maxEarly {
 			s.early = slices.Delete(s.early, 0, 1)
 		}
@@ -47,12 +48,23 @@ func (s *Service) handleUnknown(now monotime.Time, from mcd.NodeID, m *engine.Me
 		answer.Lowest = s.lowestEpoch(s.base(m.Identity.Hash))
 	case engine.StatusRequest:
 	case engine.Bye:
+		s.dropEarly(from, m, true)
 		answer.Kind = engine.ByeAck
 	default:
 		return
 	}
 	s.buf = answer.Append(s.buf[:0])
 	s.post(m.NIC, mcd.To(mcd.Addr{Node: from, Port: s.cfg.Port}))
+}
+
+// dropEarly drops what was kept of a node for the group of a message: if the node leaves with that,
+// of its life, and else of its former ones. A group that is made later knows of no life but the
+// last one. The caller holds mu.
+func (s *Service) dropEarly(from mcd.NodeID, m *engine.Message, leaves bool) {
+	s.early = slices.DeleteFunc(s.early, func(e earlyMessage) bool {
+		sameLife := e.message.Incarnation == m.Incarnation
+		return e.from == from && e.message.Identity == m.Identity && sameLife == leaves
+	})
 }
 
 // farewell has the closed member set answer that a message is for. A node that has begun anew since
