@@ -118,6 +118,10 @@ func (b *traceVerb) run(cmd *cobra.Command, _ []string) error {
 
 // trace is the part of one node.
 func (b *traceVerb) trace(ctx context.Context, ep *mcd.Endpoint, out io.Writer) error {
+	isLate := func(n mcd.Node) bool { return int(n.ID) == b.late.node }
+	if nodes := ep.Nodes(); !slices.ContainsFunc(nodes, isLate) && b.late.text != "" { // by a host file
+		return cli.Misuse("--late %v: none of the %d nodes has that number", &b.late, len(nodes))
+	}
 	x, err := cluster.OpenExchanger(ep, cluster.ExchangerConfig{PeerTimeout: launch.AskTimeout})
 	if err != nil {
 		return err

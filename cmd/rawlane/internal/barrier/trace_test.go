@@ -50,6 +50,23 @@ func TestBarrierTrace_EndsWhileLate(t *testing.T) {
 	})
 }
 
+// A node that is told to come late and that there is none of is an error, also where a host file says
+// which ones there are.
+func TestBarrierTrace_LateIsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		late := traceVerb{iters: 1}
+		if err := late.late.Set("2:1ms"); err != nil {
+			t.Fatal(err)
+		}
+		for k, err := range tracePair(t.Context(), t, [2]traceVerb{late, late}) {
+			const want = "--late 2:1ms: none of the 2 nodes has that number"
+			if err == nil || err.Error() != want {
+				t.Errorf("node %d: %v, want %s", k, err, want)
+			}
+		}
+	})
+}
+
 // Nodes with other flags than node 0 are told of, without a word of Go's formatting.
 func TestBarrierTrace_OtherIterations(t *testing.T) {
 	var b traceVerb
