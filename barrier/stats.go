@@ -43,6 +43,7 @@ func (g *Group) Stats() Stats {
 	s := Stats{
 		Barriers: all.Barriers, Wait: all.Wait, MaxWait: all.MaxWait, Notifies: all.Notifies, Nacks: all.Nacks,
 		Resent: all.Resent, Late: all.Late, Duplicates: all.Duplicates, Unexpected: all.Unexpected,
+		Last: []LastCount{}, // empty, and not null, as JSON
 	}
 	for _, n := range g.all.nodes {
 		if last[n] > 0 {
@@ -89,9 +90,9 @@ func (g *Group) Trace(number uint8) (trace Trace, ok bool) {
 		}
 		return at.Sub(t.Entered)
 	}
-	trace = Trace{Generation: t.Generation, Left: since(t.Left)}
+	trace = Trace{Generation: t.Generation, Left: since(t.Left), Steps: []TraceStep{}}
 	for _, s := range t.Steps {
-		step := TraceStep{Done: since(s.Done)}
+		step := TraceStep{Done: since(s.Done), Arrivals: []TraceArrival{}}
 		for _, a := range s.Arrivals {
 			step.Arrivals = append(step.Arrivals, TraceArrival{g.all.nodes[a.From], since(a.At), !a.At.IsZero()})
 		}

@@ -2,6 +2,7 @@ package barrier_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"reflect"
@@ -47,6 +48,28 @@ func TestTraceAndStatsSayWhoWasLast(t *testing.T) {
 	})
 }
 
+// What has nothing in it is an empty list in JSON, and not null: the step in which a leaf enters, a barrier
+// of one member, who was last before there was a barrier.
+func TestTraceAndStats_AsJSON(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, size := range []int{1, 2} {
+			all := open(t, size, 1, fault.Config{}, 0).groups(t, barrier.GroupConfig{Algorithm: schedule.Star()})
+			var got []any
+			for _, g := range all {
+				got = append(got, g.Stats())
+			}
+			stages(t, all, 1, func(int, int) {})
+			for _, g := range all {
+				trace, _ := g.Trace(0)
+				got = append(got, trace)
+			}
+			if text, err := json.Marshal(got); err != nil || bytes.Contains(text, []byte("null")) {
+				t.Errorf("%d nodes: %s, %v", size, text, err)
+			}
+		}
+	})
+}
+
 // A trace of a barrier that is under way has negative times for what is still to come, and for what came
 // before this node has entered.
 func TestTrace_OfABarrierUnderWay(t *testing.T) {
@@ -58,7 +81,7 @@ func TestTrace_OfABarrierUnderWay(t *testing.T) {
 		time.Sleep(7 * time.Millisecond)
 		trace, ok := all[0].Trace(0)
 		want := barrier.Trace{Generation: 1, Left: -1, Steps: []barrier.TraceStep{
-			{Done: 0},
+			{Done: 0, Arrivals: []barrier.TraceArrival{}},
 			{Done: 0, Arrivals: []barrier.TraceArrival{{Node: 1, At: -5 * time.Millisecond, Here: true}}},
 			{Done: -1, Arrivals: []barrier.TraceArrival{{Node: 2, At: -1}}},
 		}}
