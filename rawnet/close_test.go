@@ -239,3 +239,23 @@ func TestClose_BehindANodeThatDiedWithoutRoom(t *testing.T) {
 		}
 	})
 }
+
+// Who has ended its own half, and only looks, hears of a reset all the same, as of a TCP connection:
+// "rawlane proxy" finds out so.
+func TestWrite_ToldOfAResetBehindACloseWrite(t *testing.T) {
+	bubble(t, options{}, func(t *testing.T, c *cluster) {
+		for _, reset := range []func(b *rawnet.Conn){
+			func(b *rawnet.Conn) { must(t, errors.Join(b.SetLinger(0), b.Close())) },
+			func(*rawnet.Conn) { c.faults[1].Cut(true) },
+		} {
+			a, b := c.pair(t, "x")
+			must(t, a.CloseWrite())
+			_, err := a.Write(nil)
+			isOp(t, err, "write", syscall.EPIPE, "")
+			reset(b)
+			time.Sleep(time.Minute)
+			_, err = a.Write(nil)
+			isOp(t, err, "write", syscall.ECONNRESET, "")
+		}
+	})
+}

@@ -132,11 +132,12 @@ func (c *Conn) writeErr() error {
 		return net.ErrClosed
 	case c.writeDeadline.passed:
 		return errTimeout
-	case c.writeClosed || c.s.Broken():
-		return syscall.EPIPE
 	}
 	if reason, cause := c.s.Failure(); reason != 0 {
-		return resetError(reason, cause)
+		return resetError(reason, cause) // also behind CloseWrite, as of TCP: who only looks is told
+	}
+	if c.writeClosed || c.s.Broken() {
+		return syscall.EPIPE
 	}
 	return nil
 }
