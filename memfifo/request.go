@@ -1,7 +1,6 @@
 package memfifo
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -99,8 +98,8 @@ func (d *Domain) giveUp(wr *workRequest, err error) (kept bool, _ error) {
 	case wr.state == framed:
 		delete(p.pending, wr.requestID) // a reply that comes later is an orphan
 		p.issued++                      // the next Flush tells what has become of it
-	case wr.begun && wr.op == opPush && !errors.Is(err, ErrClosed):
-		wr.data, wr.signalLocal, wr.detached = bytes.Clone(wr.data), false, true
+	case wr.isPartOfRecord() && !errors.Is(err, ErrClosed):
+		wr.detach()
 		return true, nil
 	default:
 		p.withdraw(wr)

@@ -79,6 +79,12 @@ func (p *peer) send(what *request, more bool) *workRequest {
 // begin encodes what there is room for of the first work request of the queue, and of those behind
 // it.
 func (p *peer) begin(wr *workRequest, more bool) {
+	returned := false
+	defer func() {
+		if !returned { // a handler that runs in drainReceive panics, or ends the goroutine
+			p.leave(wr)
+		}
+	}()
 	now := clock.Now()
 	for p.encodeQueued(now) {
 		p.drainReceive()
@@ -87,6 +93,20 @@ func (p *peer) begin(wr *workRequest, more bool) {
 	if wr.state == queued || !more {
 		p.pump(now)
 	}
+	returned = true
+}
+
+// leave takes a put or push back whose caller waits no more, and is to have its memory again.
+func (p *peer) leave(wr *workRequest) {
+	switch {
+	case wr.state == queued && wr.isPartOfRecord():
+		wr.detach()
+		p.sendQueued(clock.Now())
+		return
+	case wr.state == queued:
+		p.withdraw(wr)
+	}
+	p.d.freeRequest(wr)
 }
 
 // withdraw takes a work request out of the queue. Those behind it may have room now.

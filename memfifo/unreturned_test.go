@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,5 +135,56 @@ func TestGet_ThatDoesNotReturn(t *testing.T) {
 				t.Errorf("%s: then %q", name, buf)
 			}
 		})
+	}
+}
+
+// A Put, and a Push of a long record, that take what has come amid their frames, where a handler does
+// not return, leave the memory to their caller: what was not in frames is not sent from there.
+func TestPut_ThatDoesNotReturnAmidItsFrames(t *testing.T) {
+	const size = 200 << 10 // more than a batch of frames, and than the first congestion window
+	for name, end := range map[string]func(){"panic": func() { panic("by the test") }, "Goexit": runtime.Goexit} {
+		for _, push := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				eps, d := piped(t)
+				ctx := limit(t)
+				got := badHandler(t, d[0], end)
+				var records []string
+				_, err := d[1].Handle(6, memfifo.HandlerConfig{Public: true, Record: func(_ memfifo.Sender, rec []byte) {
+					records = append(records, string(rec))
+				}})
+				must(t, err)
+				w, err := d[1].Register(1, make([]byte, size), memfifo.All)
+				must(t, err)
+				to := d[1].Remote(memfifo.PublicKey(0, 5))
+				must(t, while(eps, func() error { return errors.Join(to.Push(ctx, []byte("good")), d[1].Flush(ctx)) }))
+				must(t, to.Push(ctx, []byte("bad")))
+				data := slices.Repeat([]byte("a"), size)
+				outlive(func() {
+					if push {
+						data = data[:memfifo.MaxRecord]
+						_ = d[0].Remote(memfifo.PublicKey(1, 6)).Push(ctx, data)
+					} else {
+						_ = d[0].Remote(w.Key()).Put(ctx, 0, data)
+					}
+					t.Errorf("%s: the call has returned", name)
+				})
+				for k := range data {
+					data[k] = 'b'
+				}
+				must(t, while(eps, func() error {
+					return errors.Join(d[0].Remote(memfifo.PublicKey(1, 6)).Push(ctx, []byte("last")), d[0].Flush(ctx))
+				}))
+				if slices.Contains(w.Bytes(), 'b') {
+					t.Errorf("%s: what the caller has written behind the Put was sent", name)
+				}
+				want := []string{"last"}
+				if push { // it has begun, and so is completed
+					want = []string{strings.Repeat("a", memfifo.MaxRecord), "last"}
+				}
+				if !slices.Equal(records, want) || fmt.Sprint(*got) != "[good bad]" {
+					t.Errorf("%s: %d records came, and %s were handled", name, len(records), *got)
+				}
+			})
+		}
 	}
 }

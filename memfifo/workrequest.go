@@ -1,6 +1,8 @@
 package memfifo
 
 import (
+	"bytes"
+
 	"github.com/rawlane/rawlane/internal/list"
 	"github.com/rawlane/rawlane/mcd"
 )
@@ -77,6 +79,15 @@ func (wr *workRequest) expectLocal() {
 func (wr *workRequest) expectRemote() {
 	wr.remote.Reset()
 	wr.signalRemote = true
+}
+
+// isPartOfRecord reports whether it is a push that has begun: the rest of its record has to follow,
+// or no other could.
+func (wr *workRequest) isPartOfRecord() bool { return wr.begun && wr.op == opPush }
+
+// detach has it go on without its caller, who has the memory back.
+func (wr *workRequest) detach() {
+	wr.data, wr.signalLocal, wr.detached = bytes.Clone(wr.data), false, true
 }
 
 // setFramed notes that the caller may reuse its argument.
