@@ -98,13 +98,13 @@ func half(to, from net.Conn) {
 }
 
 // watchful is a half's destination. While it takes nothing its source is not read, and would not
-// tell that it was reset: so that is looked at meanwhile.
+// tell that it was reset, or that its other end is gone: so that is looked at meanwhile.
 type watchful struct{ to, from net.Conn }
 
 // lookAfter is how long a write waits until the source is looked at, and then again.
 const lookAfter = time.Second
 
-// Write writes to the destination, until that fails or the source is reset.
+// Write writes to the destination, until that fails or the source does.
 func (w *watchful) Write(b []byte) (n int, err error) {
 	defer func() { _ = w.to.SetWriteDeadline(time.Time{}) }() // the other half may look
 	for {
@@ -114,10 +114,20 @@ func (w *watchful) Write(b []byte) (n int, err error) {
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, err
 		}
-		if _, err := w.from.Write(nil); errors.Is(err, syscall.ECONNRESET) {
+		if err := w.look(); err != nil {
 			return n, err
 		}
 	}
+}
+
+// look returns why the source has failed. That its other half has ended, or is just being looked at
+// itself, is no failure.
+func (w *watchful) look() error {
+	_, err := w.from.Write(nil)
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil
+	}
+	return err
 }
 
 // reset ends a connection so that its other end hears that it was cut off: EOF would say that what

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -221,6 +222,45 @@ func TestReset_WhileTheServerReadsNothing(t *testing.T) {
 		}
 		if time.Since(begun) > patience {
 			t.Fatalf("the server's connection is there after %v: %v", patience, err)
+		}
+	}
+}
+
+// end is an end of a connection whose Write fails.
+type end struct {
+	net.Conn
+	err    error
+	writes int
+}
+
+func (e *end) Write([]byte) (int, error) {
+	e.writes++
+	if e.writes > 10 {
+		return 0, errors.New("the write goes on")
+	}
+	return 0, e.err
+}
+
+func (e *end) SetWriteDeadline(time.Time) error { return nil }
+
+// A source that is gone without a reset, as its machine is off or out of reach, is missed, too, while
+// the destination takes nothing; but not one whose other half has ended, or has its own deadline.
+func TestLook(t *testing.T) {
+	for _, c := range []struct {
+		err   error
+		looks int
+	}{
+		{syscall.ECONNRESET, 1},
+		{syscall.ETIMEDOUT, 1},
+		{syscall.EHOSTUNREACH, 1},
+		{syscall.EPIPE, 10},
+		{os.ErrDeadlineExceeded, 10},
+		{nil, 10},
+	} {
+		to, from := &end{err: os.ErrDeadlineExceeded}, &end{err: c.err}
+		_, err := (&watchful{to, from}).Write([]byte("x"))
+		if from.writes != c.looks || c.looks == 1 && !errors.Is(err, c.err) {
+			t.Errorf("a source that says %v: %v after %d looks, want %d", c.err, err, from.writes, c.looks)
 		}
 	}
 }
