@@ -62,7 +62,7 @@ func (d *Domain) newRequest(p *peer, what *request) *workRequest {
 // freeRequest takes a work request back that is in no list. It needs no mu: where thousands of
 // goroutines wait, each would stand in line for it a second time.
 func (d *Domain) freeRequest(wr *workRequest) {
-	wr.data, wr.buf = nil, nil
+	wr.data, wr.buf, wr.wanted = nil, nil, nil
 	for {
 		wr.nextUnused = d.pool.unused.Load()
 		if d.pool.unused.CompareAndSwap(wr.nextUnused, wr) {

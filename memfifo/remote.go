@@ -89,25 +89,29 @@ func (r *Remote) put(ctx context.Context, off int64, p []byte, notify Notify, mo
 // (NewFIFO) is refused as OutOfRange, which Flush tells.
 //
 // Source: MBCF §2.2.
-func (r *Remote) Push(ctx context.Context, rec []byte) error { return r.push(ctx, rec, false) }
+func (r *Remote) Push(ctx context.Context, rec []byte) error { return r.push(ctx, rec, nil, false) }
 
 // PushReconnect is Push for those who go on with a node that was down, as a Handler's Down tells:
 // where no Flush has said so yet, it does, and then pushes once more, for the node's next
-// incarnation. If wanted is set, it says before whether the record is for that one, too; else the
-// error is ErrPeerDown.
+// incarnation. If wanted is set, it says each time whether the record is for the incarnation that
+// there is, with the domain's lock held, as a Handler's functions run; else the error is
+// ErrPeerDown.
 func (r *Remote) PushReconnect(ctx context.Context, rec []byte, wanted func() bool) error {
-	err := r.Push(ctx, rec)
-	if !errors.Is(err, ErrPeerDown) {
+	err := r.push(ctx, rec, wanted, false)
+	if !errors.Is(err, ErrPeerDown) || err == errUnwanted { //nolint:errorlint // the very value
 		return err
 	}
 	if err := r.d.Flush(ctx, r.key.Node); err != nil && !errors.Is(err, ErrPeerDown) {
 		return err
 	}
-	if wanted != nil && !wanted() {
-		return err
+	if e := r.push(ctx, rec, wanted, false); e != errUnwanted { //nolint:errorlint // likewise
+		return e
 	}
-	return r.Push(ctx, rec)
+	return err
 }
+
+// errUnwanted is that of a record which is for a former incarnation of its node.
+var errUnwanted = fmt.Errorf("the record was for a node's former life: %w", ErrPeerDown)
 
 // PushBatch appends records, which share frames. If it fails, those before the one that did are
 // under way; a *BatchError says how many these are.
@@ -116,7 +120,7 @@ func (r *Remote) PushBatch(ctx context.Context, recs ...[]byte) error {
 	if ctx.Err() == nil {
 		done = r.pushTogether(recs)
 	}
-	return r.each(done, len(recs), func(i int, more bool) error { return r.push(ctx, recs[i], more) })
+	return r.each(done, len(recs), func(i int, more bool) error { return r.push(ctx, recs[i], nil, more) })
 }
 
 // pushTogether puts the first records into frames, as many as the window has room for. It leaves to
@@ -149,11 +153,11 @@ func (r *Remote) pushTogether(recs [][]byte) (done int) {
 	return done
 }
 
-func (r *Remote) push(ctx context.Context, rec []byte, more bool) error {
+func (r *Remote) push(ctx context.Context, rec []byte, wanted func() bool, more bool) error {
 	if len(rec) > MaxRecord {
 		return fmt.Errorf("push of %d bytes: %w (at most %d)", len(rec), ErrTooLarge, MaxRecord)
 	}
-	_, err := r.execute(ctx, 0, &request{op: opPush, data: rec, total: len(rec)}, more)
+	_, err := r.execute(ctx, 0, &request{op: opPush, data: rec, total: len(rec), wanted: wanted}, more)
 	return err
 }
 
@@ -200,6 +204,9 @@ func (d *Domain) start(what *request, more bool) (wr *workRequest, value uint64,
 	}
 	if err := p.ready(); err != nil {
 		return nil, 0, err
+	}
+	if what.wanted != nil && !what.wanted() {
+		return nil, 0, errUnwanted
 	}
 	if what.op.hasReply() {
 		return p.post(what), 0, nil

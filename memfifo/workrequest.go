@@ -14,11 +14,12 @@ type request struct {
 	begun    bool   // put, push: a part is in a frame
 	key      Key
 	off      uint64
-	data     []byte // put, push, tryPush: what is to be sent
-	total    int    // push: the record's length
-	operand  uint64 // swap, compareSwap: the new value; fetchAdd: the summand
-	expected uint64 // compareSwap
-	buf      []byte // get: where the reply goes
+	data     []byte      // put, push, tryPush: what is to be sent
+	total    int         // push: the record's length
+	wanted   func() bool // push: asked before it begins, if set
+	operand  uint64      // swap, compareSwap: the new value; fetchAdd: the summand
+	expected uint64      // compareSwap
+	buf      []byte      // get: where the reply goes
 }
 
 // workRequest is an operation under way to a peer. It has two completions, as in verbs and UCX: the

@@ -1,6 +1,7 @@
 package rawnet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -120,9 +121,14 @@ func (n *Net) tryDial(ctx context.Context, addr Addr) (*Conn, error) {
 	if err = c.peer.To.PushReconnect(ctx, s.AppendOpen(nil, addr.Service), c.isOpening); err != nil {
 		n.mu.Lock()
 		s.Abort()
+		_, cause := s.Failure() // why the Open was not sent, if the node was down meanwhile
+		closed := c.closed
 		n.mu.Unlock()
-		if errors.Is(err, memfifo.ErrPeerDown) {
-			err = downError(err)
+		switch {
+		case closed: // while the Net closes, likewise
+			err = net.ErrClosed
+		case errors.Is(err, memfifo.ErrPeerDown):
+			err = downError(cmp.Or(cause, err))
 		}
 		return nil, endOf(err)
 	}

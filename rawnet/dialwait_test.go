@@ -214,3 +214,58 @@ func TestDialWait_TheListenerCloses(t *testing.T) {
 		})
 	}
 }
+
+// looked is a context that does something where its end is looked at.
+type looked struct {
+	context.Context
+	do func()
+}
+
+func (c looked) Err() error { c.do(); return c.Context.Err() }
+
+// A dial whose stream has ended in the instant before it asks the other node says why: the Net is being
+// closed, or the node has left, and then it dials once more.
+func TestDial_EndsBeforeItAsks(t *testing.T) {
+	bubble(t, options{}, func(t *testing.T, c *cluster) {
+		a, _ := c.pair(t, "x")
+		looks := 0
+		conn, err := c.nets[0].DialContext(looked{t.Context(), func() {
+			if looks++; looks != 2 {
+				return
+			}
+			c.faults[1].Cut(true)
+			_, err := a.Write([]byte("lost")) // Close waits for the answer
+			must(t, err)
+			go func() { _ = c.nets[0].Close() }()
+			synctest.Wait()
+		}}, rawnet.Network, "1:x")
+		isOp(t, err, "dial", net.ErrClosed, "")
+		if conn != nil {
+			t.Error("it has connected")
+		}
+	})
+	bubble(t, options{}, func(t *testing.T, c *cluster) {
+		c.pair(t, "x")
+		looks := 0
+		conn, err := c.nets[0].DialContext(looked{t.Context(), func() {
+			if looks++; looks != 2 {
+				return
+			}
+			must(t, c.nets[1].Close())
+			n, err := rawnet.Open(c.eps[1], rawnet.Config{})
+			must(t, err)
+			c.nets[1] = n
+			_, err = n.Listen("x")
+			must(t, err)
+			other, err := c.nets[0].Dial(rawnet.Network, "1:x") // goes on with the node
+			must(t, err)
+			must(t, other.Close())
+		}}, rawnet.Network, "1:x")
+		must(t, err)
+		must(t, conn.Close())
+		synctest.Wait()
+		if s := c.nets[1].Counters(); s.Accepted != 2 || s.NoStream > 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}

@@ -159,3 +159,46 @@ func TestCall_EndsInTheMiddleOfItsRequest(t *testing.T) {
 		}
 	})
 }
+
+// asked is a context that does something where a call asks for its deadline: that is when it waits
+// for its response already, and was not sent yet.
+type asked struct {
+	context.Context
+	do func()
+}
+
+func (c asked) Deadline() (at time.Time, ok bool) { c.do(); return at, false }
+
+// A call that fails in the instant before it is sent, as its node restarts, is not sent to the node's
+// next life: its handler would run there for nobody, and as long as it likes.
+func TestCall_NodeRestartsBeforeItIsSent(t *testing.T) {
+	bubble(t, 2, fault.Config{}, rpc.Config{}, func(t *testing.T, c *cluster) {
+		ran := 0
+		wait := func(ctx context.Context, _ mcd.NodeID, _, _ []byte) ([]byte, error) {
+			ran++
+			<-ctx.Done()
+			return nil, nil
+		}
+		c.serve(t, 1, "echo", echo)
+		_, err := c.nodes[0].Call(t.Context(), 1, "echo", nil)
+		must(t, err)
+		restart := sync.OnceFunc(func() {
+			must(t, c.nodes[1].Close())
+			d, err := rpc.Open(c.eps[1], rpc.Config{})
+			must(t, err)
+			c.nodes[1] = d
+			c.serve(t, 1, "wait", wait)
+			c.serve(t, 1, "echo", echo)
+			_, err = c.nodes[0].Call(t.Context(), 1, "echo", nil) // goes on with the node, as any call may meanwhile
+			must(t, err)
+		})
+		_, err = c.nodes[0].Call(asked{t.Context(), restart}, 1, "wait", nil)
+		if !errors.Is(err, memfifo.ErrPeerDown) {
+			t.Errorf("%v", err)
+		}
+		time.Sleep(time.Minute)
+		if ran > 0 {
+			t.Error("its handler runs")
+		}
+	})
+}
