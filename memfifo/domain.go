@@ -191,11 +191,21 @@ func (d *Domain) Close() error {
 	return d.close()
 }
 
-func (d *Domain) close() error {
+// close goes on to its end also where a wait of it does not return, as a function of another port
+// may panic there, or end the goroutine.
+func (d *Domain) close() (err error) {
+	defer func() { err = errors.Join(err, d.port.Close()) }()
+	defer d.end()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*min(d.cfg.PeerTimeout, math.MaxInt64/2))
 	defer cancel()
-	err := d.Flush(ctx)
+	return d.Flush(ctx)
+}
+
+// end ends the domain, and all waits.
+func (d *Domain) end() {
 	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer d.timer.Stop()
 	d.closed = true
 	for _, p := range d.peers {
 		if p != nil {
@@ -210,7 +220,4 @@ func (d *Domain) close() error {
 		f.waiters.wake(ErrClosed)
 	}
 	d.leave()
-	d.timer.Stop()
-	d.mu.Unlock()
-	return errors.Join(err, d.port.Close())
 }

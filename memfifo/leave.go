@@ -23,8 +23,8 @@ func (d *Domain) leave() {
 	}
 	if d.leaves() {
 		d.mu.Unlock()
+		defer d.mu.Lock()
 		_ = d.ep.Await(ctx, &d.left) // a closed endpoint says goodbye to nobody
-		d.mu.Lock()
 	}
 }
 

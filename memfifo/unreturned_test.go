@@ -188,3 +188,38 @@ func TestPut_ThatDoesNotReturnAmidItsFrames(t *testing.T) {
 		}
 	}
 }
+
+// A Close in whose wait another port's function panics, or ends the goroutine, closes the domain all
+// the same: its waits end, and the port is free behind it.
+func TestClose_ThatDoesNotReturn(t *testing.T) {
+	for name, end := range map[string]func(){"panic": func() { panic("by the test") }, "Goexit": runtime.Goexit} {
+		for returned := true; returned; { // on a busy machine it may sleep in place of polling
+			eps, d := pipedWith(t, mcd.Config{Spin: time.Minute}) // in real time: Close polls
+			ctx := limit(t)
+			_, err := eps[1].OpenPort(7, mcd.PortOptions{Receive: func([]mcd.Message, bool) { end() }})
+			must(t, err)
+			from, err := eps[0].OpenPort(7, mcd.PortOptions{})
+			must(t, err)
+			w, err := d[0].Register(1, make([]byte, 64), memfifo.All)
+			must(t, err)
+			r := d[1].Remote(w.Key())
+			must(t, while(eps, func() error { return errors.Join(r.Signal(ctx), d[1].Flush(ctx)) }))
+			must(t, r.Signal(ctx)) // which nobody answers
+			must(t, from.Send(ctx, mcd.Addr{Node: 1, Port: 7}, []byte("bad")))
+			outlive(func() {
+				returned = false
+				_ = d[1].Close()
+				returned = true
+			})
+			must(t, d[1].Close())
+			if err := r.Put(ctx, 0, []byte("late")); !errors.Is(err, memfifo.ErrClosed) {
+				t.Errorf("%s: then a Put: %v", name, err)
+			}
+			again, err := memfifo.Open(eps[1], memfifo.Config{})
+			if err != nil {
+				t.Fatalf("%s: then Open: %v", name, err)
+			}
+			must(t, errors.Join(again.Close(), d[0].Close()))
+		}
+	}
+}
