@@ -84,6 +84,7 @@ func (m *matrixVerb) run(cmd *cobra.Command, _ []string) error {
 			note.Say("node %d ...", ep.Node())
 			rows = append(rows, m.row(cmd.Context(), ep))
 		}
+		err = cmd.Context().Err() // and not what it has made of a row
 	}
 	note.Clear()
 	if err == nil && nodes[0].Node() == 0 {

@@ -1,8 +1,11 @@
 package diagnose
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
@@ -75,6 +78,19 @@ func TestMatrixCheck(t *testing.T) {
 	var r map[string]any
 	if err := json.Unmarshal([]byte(out), &r); err != nil || r["kind"] != "black hole" || r["vid"] != 3.0 || r["to"] != 1.0 || r["text"] == "" {
 		t.Errorf("%s (%v): want one line for the pair, though both ends see it", out, err)
+	}
+}
+
+// A matrix that is interrupted says so, as each verb does, and ends with the signal's status.
+func TestMatrix_Interrupted(t *testing.T) {
+	ctx, end := context.WithCancelCause(t.Context())
+	end(&cli.SignalError{Signal: syscall.SIGTERM})
+	for _, args := range [][]string{{"matrix", "--nodes", "3"}, {"matrix", "--nodes", "3", "--check"}} {
+		var out, errs bytes.Buffer
+		status := cli.Execute(ctx, cli.NewRoot(verbs), args, strings.NewReader(""), &out, &errs)
+		if status != cli.ExitSignal+int(syscall.SIGTERM) || errs.String() != "rawlane matrix: interrupted\n" || out.Len() > 0 {
+			t.Errorf("%v: status %d, said %q, printed %q", args, status, &errs, &out)
+		}
 	}
 }
 
