@@ -221,11 +221,40 @@ func (c *ClusterFlags) recorder() (*recorder, error) {
 		return nil, nil
 	}
 	out, err := os.Create(c.captureTo)
+	if err != nil {
+		return nil, c.captureError(err)
+	}
+	return &recorder{out: out, file: capture.NewFile(out)}, nil
+}
+
+// checkCapture tells, before there are other nodes to wait for the one that records, that it could
+// not create the file of --capture. It changes nothing, and leaves a pipe to its reader.
+func (c *ClusterFlags) checkCapture() error {
+	if c.captureTo == "" {
+		return nil
+	}
+	info, err := os.Stat(c.captureTo)
+	isThere := err == nil
+	if isThere && !info.Mode().IsRegular() && !info.IsDir() {
+		return nil
+	}
+	out, err := os.OpenFile(c.captureTo, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err == nil {
+		err = out.Close()
+		if !isThere {
+			err = errors.Join(err, os.Remove(c.captureTo))
+		}
+	}
+	return c.captureError(err)
+}
+
+// captureError says which file could not be created.
+func (c *ClusterFlags) captureError(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
-		return nil, fmt.Errorf("--capture %s: %w", c.captureTo, path.Err)
+		return fmt.Errorf("--capture %s: %w", c.captureTo, path.Err)
 	}
-	return &recorder{out: out, file: capture.NewFile(out)}, err
+	return err
 }
 
 // wrap has a node's links recorded, each as an interface of the file.

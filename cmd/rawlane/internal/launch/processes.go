@@ -30,6 +30,9 @@ func (c *ClusterFlags) runProcesses(ctx context.Context, cmd *cobra.Command) err
 	if err != nil {
 		return err
 	}
+	if err := c.checkCapture(); err != nil {
+		return err
+	}
 	at, err := c.choosePlace()
 	if err != nil {
 		return err
