@@ -82,7 +82,10 @@ func (t *tuner) prepare(*cobra.Command) error {
 		}
 	}
 	t.cluster.Grace = launch.AskTimeout + reportTime
-	return nil
+	if t.cluster.Here() {
+		return nil // only node 0 writes, and a host file tells later which one that is
+	}
+	return cli.CheckFile("out", t.out)
 }
 
 // sizes returns the sizes of groups in a cluster.
