@@ -110,7 +110,10 @@ func newVersionCommand() *cobra.Command {
 		Short:   "Print the versions of the command, of Go and of the wire format",
 		Example: "  rawlane version",
 		Args:    NoArguments,
-		Run:     func(cmd *cobra.Command, _ []string) { cmd.Println(versions()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), versions())
+			return err
+		},
 	}
 }
 

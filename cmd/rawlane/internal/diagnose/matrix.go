@@ -182,7 +182,8 @@ func (m *matrixVerb) print(cmd *cobra.Command, rows []row) error {
 	case m.json:
 		return m.printPaths(cmd.OutOrStdout(), rows)
 	}
-	return m.printTables(cmd.OutOrStdout(), rows)
+	err := cli.Write(cmd.OutOrStdout(), false, nil, func(w io.Writer) { m.printTables(w, rows) })
+	return errors.Join(err, anyAnswered(rows))
 }
 
 func (m *matrixVerb) printFaults(cmd *cobra.Command, rows []row) error {
@@ -203,10 +204,12 @@ func (m *matrixVerb) printFaults(cmd *cobra.Command, rows []row) error {
 	if len(all) > 0 {
 		return fmt.Errorf("faults found: %d", len(all))
 	}
-	if !m.json {
-		cmd.Printf("no fault found: %s, by %s\n", cli.Count(len(rows), "node"), m.tags.words())
+	if m.json {
+		return nil
 	}
-	return nil
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "no fault found: %s, by %s\n",
+		cli.Count(len(rows), "node"), m.tags.words())
+	return err
 }
 
 func (m *matrixVerb) printPaths(out io.Writer, rows []row) error {
@@ -234,7 +237,7 @@ func anyAnswered(rows []row) error {
 }
 
 // printTables prints a table for each tag: a row for each sender, a column for each receiver.
-func (m *matrixVerb) printTables(out io.Writer, rows []row) error {
+func (m *matrixVerb) printTables(out io.Writer, rows []row) {
 	p50 := fmt.Sprintf("round trip, p50 of %d (us), %d bytes", m.count, max(m.size, mcd.MinProbe))
 	for _, tag := range m.tags {
 		m.printTable(out, rows, tag, p50, func(p *pathRecord) float64 { return p.P50US })
@@ -243,7 +246,6 @@ func (m *matrixVerb) printTables(out io.Writer, rows []row) error {
 				func(p *pathRecord) float64 { return p.MBPerS })
 		}
 	}
-	return anyAnswered(rows)
 }
 
 func (m *matrixVerb) printTable(

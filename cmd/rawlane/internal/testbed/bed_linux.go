@@ -50,8 +50,7 @@ func bedUp(cmd *cobra.Command, name string, cfg testbed.Config) error {
 		_ = holder.Wait() // it has said why it ends
 		return errors.New(reply.Error)
 	}
-	describeBed(cmd, cfg)
-	return holder.Process.Release()
+	return errors.Join(describeBed(cmd.OutOrStdout(), cfg), holder.Process.Release())
 }
 
 func errBedExists(name string) error {

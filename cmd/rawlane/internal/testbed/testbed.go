@@ -3,6 +3,7 @@ package testbed
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"regexp"
 	"strconv"
@@ -113,7 +114,9 @@ func newListCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			names, err := bedNames()
 			for _, name := range names {
-				cmd.Println(name)
+				if _, err := fmt.Fprintln(cmd.OutOrStdout(), name); err != nil {
+					return err
+				}
 			}
 			return err
 		},
@@ -143,12 +146,15 @@ func validBed(cfg *testbed.Config, nodes string) error {
 }
 
 // describeBed prints the nodes.
-func describeBed(cmd *cobra.Command, cfg testbed.Config) {
+func describeBed(out io.Writer, cfg testbed.Config) error {
 	for k := range cfg.Nodes {
 		line := fmt.Sprintf("node %d", k)
 		for nic := range cfg.NICs {
 			line += fmt.Sprintf("  %s %v %v", testbed.Interface(nic), testbed.MAC(k, nic), testbed.IP(k, nic))
 		}
-		cmd.Println(line)
+		if _, err := fmt.Fprintln(out, line); err != nil {
+			return err
+		}
 	}
+	return nil
 }
