@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -165,6 +166,9 @@ func RunAll(
 		return context.Cause(ctx)
 	case <-ctx.Done():
 	}
+	if hasNoReader(context.Cause(ctx)) {
+		grace = 0
+	}
 	select {
 	case <-all:
 		return context.Cause(ctx)
@@ -182,6 +186,13 @@ func wait(p *exec.Cmd) error {
 		return &exec.ExitError{ProcessState: state}
 	}
 	return err
+}
+
+// hasNoReader says whether a program ended because nobody reads what it prints: the others have
+// nothing to add to that.
+func hasNoReader(cause error) bool {
+	var status *cli.StatusError
+	return errors.As(cause, &status) && status.Status == cli.ExitSignal+int(syscall.SIGPIPE)
 }
 
 // endTimeout is how long programs may take to end after SIGTERM.

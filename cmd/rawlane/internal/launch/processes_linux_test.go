@@ -99,6 +99,15 @@ func TestRunAll_FailureIsSeenBehindAnOpenOutput(t *testing.T) {
 	}
 }
 
+// Where nobody reads what a program prints any more, the others are not given time to end.
+func TestRunAll_ReaderThatHasHadEnough(t *testing.T) {
+	err := runAll(t.Context(), t, 2*runPatience, shell(nil, "exit 141"), shell(nil, "sleep 600"))
+	var status *cli.StatusError
+	if !errors.As(err, &status) || status.Node != 0 || status.Status != 141 {
+		t.Errorf("%v, want node 0's exit status 141", err)
+	}
+}
+
 // A program that fails ends the run also while another one waits for its start, as for a host that
 // does not answer.
 func TestRunAll_FailureIsSeenBeforeAllAreStarted(t *testing.T) {
