@@ -258,7 +258,7 @@ func (p *Port) stop(cause error) {
 	}
 }
 
-// release gives the port to whoever wants it, once it was stopped.
+// release gives the port up, once it was stopped: another program may have it then.
 func (p *Port) release() {
 	p.unlock()
 	p.e.running.Done()
