@@ -91,6 +91,7 @@ func TestIncomplete_ArriveResumes(t *testing.T) {
 		if err := all[1].Barrier(limit(t)); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait() // the first one has heard it, too
 		for range 2 {
 			if again := arrive(t, all[0], barrier.Options{}); again.Generation() != 1 {
 				t.Fatalf("generation %d was entered, and the end of 1 not seen", again.Generation())

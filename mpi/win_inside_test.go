@@ -13,7 +13,8 @@ import (
 	"github.com/rawlane/rawlane/memfifo"
 )
 
-// A window that one process could not make is freed for those that could.
+// A window that one process could not make is freed for those that could, or enter its barrier when
+// that process has left.
 func TestNewWin_MadeByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, other := openTwo(t, Config{})
@@ -36,8 +37,11 @@ func TestNewWin_MadeByOne(t *testing.T) {
 			key, err := v.lend()
 			err = errors.Join(err, v.exchange(ctx, key))
 			time.Sleep(2 * time.Second) // as a process that is not scheduled
-			if err = errors.Join(err, v.comm.Barrier(ctx)); err != nil {
+			if err != nil {
 				t.Errorf("not made: %v", err)
+			}
+			if err = v.comm.Barrier(ctx); !errors.Is(err, ErrFreed) {
+				t.Errorf("barrier: %v", err)
 			}
 			short, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()

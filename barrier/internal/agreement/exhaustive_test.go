@@ -200,7 +200,7 @@ func (w *world) key(b []byte) []byte {
 			b = append(b, 0xff)
 			continue
 		}
-		b = append(b, byte(a.state), flag8(a.announce), byte(a.version), byte(a.expelled))
+		b = append(b, byte(a.state), flag8(a.announce), flag8(a.differs), byte(a.version), byte(a.expelled))
 		b = appendGone(b, a.gone)
 		for _, p := range a.peers {
 			b = append(b, flag8(p.agrees)|flag8(p.decided)<<1|flag8(p.incarnation != 0)<<2|flag8(p.excluded != 0)<<3)
