@@ -98,7 +98,7 @@ func (p *Pair) Run(
 // prints is how many numbers modes of the C program print.
 var prints = map[string]int{"ring-ping": 4, "xsk-ping": 4, "udp-ping": 4, "tcp-ping": 4, "tcp-send": 1, "ring-send": 1,
 	"tcp-send-nagle": 1, "tcp-send-gathered": 1, "ring-txring": 1, "ring-sink": 1, "ring-both": 2, "unix-ping": 4,
-	"gso-sink": 2, "gso-send": 1, "sum-gso-sink": 2, "sum-gso-send": 1}
+	"gso-sink": 2, "gso-send": 1}
 
 // RunC is Run for modes of the C program. The answering one works on the node's interface, the
 // asking one where it is told: there, or with the other's address.
@@ -117,7 +117,10 @@ func (p *Pair) RunC(
 		return words
 	}
 	count := func(mode string) int {
-		return prints[strings.TrimPrefix(strings.TrimPrefix(mode, "block-"), "native-")]
+		for _, way := range []string{"block-", "native-", "sum-"} {
+			mode = strings.TrimPrefix(mode, way)
+		}
+		return prints[mode]
 	}
 	return p.Run(ctx, args(answer, Interface, 1), args(ask, where, 0), count(answer), count(ask))
 }

@@ -37,6 +37,22 @@ GLOBL ·foldLanes(SB), RODATA|NOPTR, $64
 	VPCLMULQDQ $0x11, k, z, z    \
 	VPTERNLOGD $0x96, what, free, z
 
+// REST adds the CX bytes at SI to AX, a word at a time and then a byte, and goes on at done.
+#define REST \
+	CMPQ   CX, $8     \
+	JB     bytes      \
+	CRC32Q (SI), AX   \
+	ADDQ   $8, SI     \
+	SUBQ   $8, CX     \
+	JMP    words      \
+bytes: \
+	TESTQ  CX, CX     \
+	JZ     done       \
+	CRC32B (SI), AX   \
+	INCQ   SI         \
+	DECQ   CX         \
+	JMP    bytes
+
 // func register(crc uint32, p []byte) uint32
 TEXT ·register(SB), NOSPLIT, $0-36
 	MOVL crc+0(FP), AX
@@ -103,20 +119,7 @@ lanes: // four lanes into one
 	VZEROUPPER
 
 words:
-	CMPQ   CX, $8
-	JB     bytes
-	CRC32Q (SI), AX
-	ADDQ   $8, SI
-	SUBQ   $8, CX
-	JMP    words
-
-bytes:
-	TESTQ  CX, CX
-	JZ     done
-	CRC32B (SI), AX
-	INCQ   SI
-	DECQ   CX
-	JMP    bytes
+	REST
 
 done:
 	MOVL AX, ret+32(FP)
@@ -176,20 +179,7 @@ loop:
 	JMP       pass
 
 words:
-	CMPQ   CX, $8
-	JB     bytes
-	CRC32Q (SI), AX
-	ADDQ   $8, SI
-	SUBQ   $8, CX
-	JMP    words
-
-bytes:
-	TESTQ  CX, CX
-	JZ     done
-	CRC32B (SI), AX
-	INCQ   SI
-	DECQ   CX
-	JMP    bytes
+	REST
 
 done:
 	MOVL AX, ret+40(FP)

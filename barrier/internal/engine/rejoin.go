@@ -42,8 +42,8 @@ func (e *Engine) Farewell(now monotime.Time, from int, msg *Message, out []Send)
 // here names neither: they do not go on together, in a group of the survivors.
 func (e *Engine) Outside(rank int) (who int, why Reason, is bool) { return e.agree.Outside(rank) }
 
-// MayDiffer reports whether others may have agreed that other members are gone: more are than a
-// report names.
+// MayDiffer reports whether others may have agreed that other members are gone, or have said so:
+// more are than a report names.
 func (e *Engine) MayDiffer() bool { return e.agree.MayDiffer() }
 
 // Departed returns why a member takes part in the group no more; ok is false as long as it may.

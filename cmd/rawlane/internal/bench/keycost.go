@@ -14,8 +14,7 @@ const keyRounds = 5
 // keyCost compares runs with a key to runs without.
 type keyCost struct {
 	rounds, round int                  // from 0
-	earlier       map[measured]*result // what the rounds before this one have measured
-	plain         map[int]float64      // medians of the runs without, in microseconds, by size
+	sum           map[measured]*result // what the rounds so far have measured
 }
 
 // measured is what a round measures.
@@ -26,9 +25,7 @@ type measured struct {
 
 // newKeyCost returns a comparison of that many round trips.
 func newKeyCost(iters int) *keyCost {
-	return &keyCost{
-		rounds: min(keyRounds, iters), earlier: make(map[measured]*result), plain: make(map[int]float64),
-	}
+	return &keyCost{rounds: min(keyRounds, iters), sum: make(map[measured]*result)}
 }
 
 // share returns how many of a number of round trips are this round's.
@@ -66,16 +63,13 @@ func (k *keyCost) measure(
 		r.Authenticated = after.RxMessages - before.RxMessages
 	}
 	what := measured{r.SizeBytes, keyed}
-	if earlier := k.earlier[what]; earlier != nil {
+	if earlier := k.sum[what]; earlier != nil {
 		r.addPingPong(earlier)
 		r.Refused += earlier.Refused
 		r.Authenticated += earlier.Authenticated
 	}
-	k.earlier[what] = r
-	if !keyed {
-		k.plain[r.SizeBytes] = r.P50US
-	}
-	r.PlainUS = k.plain[r.SizeBytes]
+	k.sum[what] = r
+	r.PlainUS = k.sum[measured{r.SizeBytes, false}].P50US
 	r.Ratio = r.P50US / r.PlainUS
 	return nil
 }
@@ -95,7 +89,7 @@ func (k *keyCost) room(ep *mcd.Endpoint) int {
 func (k *keyCost) ends() bool { return k == nil || k.round == k.rounds-1 }
 
 // last reports whether an endpoint is that of the last run.
-func (k *keyCost) last(ep *mcd.Endpoint) bool { return k.ends() && (k == nil || k.keyed(ep)) }
+func (k *keyCost) last(ep *mcd.Endpoint) bool { return k == nil || k.ends() && k.keyed(ep) }
 
 // refused sums what an endpoint has dropped for want of a right key.
 func refused(c *mcd.Counters) uint64 {
