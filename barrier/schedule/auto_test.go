@@ -61,3 +61,18 @@ func TestWalk_LooksAtEachAwaitOnce(t *testing.T) {
 		t.Errorf("at the end it is in step %d of %d, with %d met", root.at, len(root.steps), root.met)
 	}
 }
+
+// Of up to maxWalk ranks the costs are those of walks, of more they are estimates; the frames are
+// counted, not estimated.
+func TestChoices_WhatIsExact(t *testing.T) {
+	for _, size := range []int{2, 3, maxWalk - 1, maxWalk, maxWalk + 1, 100, 128, 250} {
+		for _, c := range Choices(size, DefaultLogP) {
+			if want := c.Algorithm.Frames(size); c.Frames != want {
+				t.Errorf("%v of %d: %d frames, want %d", c.Algorithm, size, c.Frames, want)
+			}
+			if want := c.Algorithm.Cost(size, DefaultLogP); size <= maxWalk && c.Cost != want {
+				t.Errorf("%v of %d: %v, want %v", c.Algorithm, size, c.Cost, want)
+			}
+		}
+	}
+}
