@@ -350,7 +350,6 @@ func (e *Endpoint) end(cause error) {
 	for _, p := range ports {
 		p.stopWith(cause)
 	}
-	e.probes.fail(cause)
 	close(e.ended)
 	for _, p := range ports { // last: a service may take its time to have a lock back
 		p.closeWith(cause)

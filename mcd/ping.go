@@ -99,9 +99,7 @@ func (e *Endpoint) Ping(ctx context.Context, to Path, o ProbeOptions) (PingReply
 // number of its own: what has the number of one that the link refused is no reply.
 func (e *Endpoint) tryPing(to Path, o ProbeOptions) (*ping, error) {
 	w := &ping{number: e.probes.last.Add(1), to: to, anyNode: o.AnyNode, start: clock.Now()}
-	if !e.probes.await(w) {
-		return nil, e.err()
-	}
+	e.probes.await(w)
 	err := e.sendProbe(to, o, w.number)
 	if err != nil {
 		e.probes.forget(w.number)
@@ -116,29 +114,15 @@ func (e *Endpoint) pause(ctx context.Context) {
 	_ = e.Await(ctx, new(Completion)) // which nobody completes
 }
 
-// await has the reply to w's probe go to w. It returns false if the endpoint is closed.
-func (s *prober) await(w *ping) bool {
+// await has the reply to w's probe go to w.
+func (s *prober) await(w *ping) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.closed {
-		s.waiting[w.number] = w
-	}
-	return !s.closed
+	s.waiting[w.number] = w
 }
 
 func (s *prober) forget(number uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.waiting, number)
-}
-
-// fail ends all pings, and those to come.
-func (s *prober) fail(err error) {
-	s.mu.Lock()
-	waiting := s.waiting
-	s.waiting, s.closed = nil, true
-	s.mu.Unlock()
-	for _, w := range waiting {
-		w.completion.Complete(err)
-	}
 }

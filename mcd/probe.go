@@ -83,7 +83,6 @@ type prober struct {
 	mu       sync.Mutex // guards what follows; taken inside the poll lock
 	waiting  map[uint32]*ping
 	watchers []*func(*Probe)
-	closed   bool
 
 	// What follows belongs to the holder of the poll lock.
 	got   Probe
