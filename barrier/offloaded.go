@@ -33,6 +33,9 @@ func checkUnit(ep *mcd.Endpoint, u Unit) error {
 	switch {
 	case ep.HeaderLen() != mcd.HeaderLen:
 		return fmt.Errorf("barrier: %w: it cannot check frames that are authenticated (mcd.Config.KeyFile)", ErrUnit)
+	case ep.Checksum(0) != mcd.ChecksumPayload:
+		return fmt.Errorf("barrier: %w: it checks arrivals by a checksum of their payloads, which this endpoint "+
+			"leaves out (mcd.Config.Checksum)", ErrUnit)
 	case ep.NICs() != 1:
 		return fmt.Errorf("barrier: %w: it is for one network, and the endpoint has %d", ErrUnit, ep.NICs())
 	case ep.MAC(0) != u.MAC():

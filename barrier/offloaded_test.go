@@ -321,6 +321,8 @@ func TestOpen_RefusesUnits(t *testing.T) {
 	}{
 		{"keys", mcdtest.Config{Endpoint: mcd.Config{Keys: keyring.New()}}, "barrier: the unit cannot count: it cannot check " +
 			"frames that are authenticated (mcd.Config.KeyFile)"},
+		{"checksums of headers", mcdtest.Config{Endpoint: mcd.Config{Checksum: mcd.ChecksumHeader}}, "barrier: the unit cannot " +
+			"count: it checks arrivals by a checksum of their payloads, which this endpoint leaves out (mcd.Config.Checksum)"},
 		{"two networks", mcdtest.Config{NICs: 2}, "barrier: the unit cannot count: it is for one network, and the endpoint has 2"},
 		{"another NIC", mcdtest.Config{}, "barrier: the unit cannot count: it is on 02:00:00:00:00:02, and the endpoint's " +
 			"link on 02:00:00:00:00:01"},

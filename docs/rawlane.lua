@@ -27,6 +27,7 @@ f.sender    = ProtoField.uint64("rawlane.incarnation", "Incarnation of the sende
 f.counter   = ProtoField.uint64("rawlane.counter", "Counter", base.DEC)
 f.tag       = ProtoField.bytes("rawlane.tag", "Tag (AES-GCM, not checked)")
 f.tagged    = ProtoField.bool("rawlane.tagged", "Sent with a VLAN tag", 8, nil, 0x01)
+f.header_only = ProtoField.bool("rawlane.checksum.header_only", "Checksum of the header alone", 8, nil, 0x02)
 f.dst_port  = ProtoField.uint8("rawlane.dst_port", "Destination port")
 f.src_port  = ProtoField.uint8("rawlane.src_port", "Source port")
 f.from      = ProtoField.uint16("rawlane.from", "From node")
@@ -163,10 +164,11 @@ local function crc_update(c, bytes)
   return c
 end
 
--- The checksum covers the header without the checksum itself, then the payload.
+-- The checksum covers the header without the checksum itself, then the payload, unless that is left out.
 local function checksum(buffer, payload_len)
   local c = crc_update(0xffffffff, buffer(0, 16):bytes())
-  if payload_len > 0 then c = crc_update(c, buffer(HEADER_LENS[VERSION], payload_len):bytes()) end
+  local header_only = bit.band(buffer(1, 1):uint(), 2) ~= 0
+  if payload_len > 0 and not header_only then c = crc_update(c, buffer(HEADER_LENS[VERSION], payload_len):bytes()) end
   c = bit.bnot(c)
   return c < 0 and c + 0x100000000 or c
 end
@@ -584,6 +586,7 @@ function rawlane.dissector(buffer, pinfo, root)
     tree:add(f.counter, buffer(24, 8))
     tree:add(f.tag, buffer(32, 16))
   else
+    tree:add(f.header_only, buffer(1, 1))
     tree:add(f.checksum, buffer(16, 4))
   end
 

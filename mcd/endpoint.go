@@ -56,6 +56,8 @@ type Config struct {
 	// Where waits usually cost more than this, they sleep at once. So does one while eight others
 	// spin, and where programs that compute keep taking the core.
 	Spin time.Duration
+	// Checksum is how much of the messages that this endpoint sends their checksum covers.
+	Checksum Checksum
 	// KeyFile names the cluster's key file: frames are authenticated then, and those of nodes
 	// without the key are refused. It is read again about once a second, when it has changed. See
 	// package keyring, and docs/security.md for what that protects.
@@ -100,6 +102,9 @@ const (
 func (c *Config) validate(links []transport.Link, least int) error {
 	if len(links) == 0 {
 		return errors.New("no links (want at least one)")
+	}
+	if c.Checksum > ChecksumHeader {
+		return fmt.Errorf("Config.Checksum %d: want ChecksumAuto, ChecksumPayload or ChecksumHeader", c.Checksum)
 	}
 	if c.Node > MaxNodeID {
 		return fmt.Errorf("Config.Node %d: out of range (0 to %d)", c.Node, MaxNodeID)
@@ -179,11 +184,12 @@ type Endpoint struct {
 
 // nic is one of the endpoint's links, with what the send path wants of it.
 type nic struct {
-	link  transport.Link
-	mac   transport.MAC
-	limit int       // longest probe
-	auth  *authLink // nil: no keys
-	queue sendQueue
+	link     transport.Link
+	mac      transport.MAC
+	limit    int       // longest probe
+	checksum Checksum  // what Config.Checksum is on this link
+	auth     *authLink // nil: no keys
+	queue    sendQueue
 
 	err  atomic.Pointer[error] // of the last Wait, if it failed
 	gone atomic.Bool           // for good
@@ -226,6 +232,9 @@ func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 	for i, l := range links {
 		n := &e.nics[i]
 		n.link, n.mac, n.limit = l, l.MAC(), min(l.MTU()-headerLen, math.MaxUint16)
+		if n.checksum = ChecksumPayload; ring == nil {
+			n.checksum = cfg.Checksum.on(l)
+		}
 		n.queue.link, n.queue.precise = l, e.precise
 		e.maxPayload = min(e.maxPayload, n.limit)
 		e.trainPayload = min(e.trainPayload, transport.TrainMTU(l)-headerLen)

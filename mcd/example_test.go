@@ -133,3 +133,18 @@ func ExamplePort_PostRecv() {
 	fmt.Printf("%q from %v, %v\n", d.Buf[:d.N], d.From, err)
 	// Output: "hello" from 0:1, <nil>
 }
+
+// Checksums of long messages can be left to links that have their own.
+func ExampleChecksum() {
+	for _, covers := range []mcd.Checksum{mcd.ChecksumAuto, mcd.ChecksumHeader} {
+		nodes, closeAll, err := mcdtest.Start(2, mcdtest.Config{Endpoint: mcd.Config{Checksum: covers}})
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%v: messages by link 0 have checksums of their %v\n", covers, nodes[0].Checksum(0))
+		_ = closeAll()
+	}
+	// Output:
+	// auto: messages by link 0 have checksums of their payload
+	// header: messages by link 0 have checksums of their header
+}

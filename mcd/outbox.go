@@ -111,14 +111,15 @@ func (p *Port) address(nic int, to Dest, n *neighbour) {
 		v.sealer = v.auth.sealer.Load()
 	}
 	v.header = wire.Header{
-		Kind:    to.kind,
-		Tagged:  tag.Tagged,
-		TCI:     tag.TCI(),
-		DstPort: uint8(to.port),
-		SrcPort: uint8(p.id),
-		From:    uint16(e.cfg.Node),
-		To:      to.to,
-		Cluster: uint32(e.cfg.Cluster),
+		Kind:       to.kind,
+		Tagged:     tag.Tagged,
+		HeaderOnly: e.nics[nic].checksum == ChecksumHeader,
+		TCI:        tag.TCI(),
+		DstPort:    uint8(to.port),
+		SrcPort:    uint8(p.id),
+		From:       uint16(e.cfg.Node),
+		To:         to.to,
+		Cluster:    uint32(e.cfg.Cluster),
 	}
 }
 

@@ -115,6 +115,17 @@ func LocalPathOf(l Link) LocalPath {
 	return ByKernel
 }
 
+// Exact is a link that hands out the bytes of frames as they were sent, as it copies them in
+// memory: a checksum of them would tell nothing. A wrapper may be one that alters frames: it does
+// not have this ability of the link that it wraps.
+type Exact interface{ Exact() bool }
+
+// IsExact reports whether l itself says so.
+func IsExact(l Link) bool {
+	e, ok := l.(Exact)
+	return ok && e.Exact()
+}
+
 // PortLocker is a link whose sockets a service granted: the service has the locks on ports, which
 // other programs than those it serves then cannot take. The lock lasts until it is closed. Errors:
 // a *LockedError, and ErrNotSupported if the link has no such service, and is to be locked under

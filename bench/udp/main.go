@@ -10,6 +10,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/rawlane/rawlane/bench/harness"
@@ -33,6 +34,9 @@ const (
 	cSums   = "C, trains, written and read"
 	frames  = "rawlane, udp, messages"
 	puts    = "rawlane, udp, put of 1 MiB"
+	// The same, whose payloads are left to UDP's checksum, as C's are.
+	framesHeaders = "rawlane, udp, messages, header checksums"
+	putsHeaders   = "rawlane, udp, put of 1 MiB, header checksums"
 )
 
 // Sizes, in bytes: of a full message, of the datagram that it fills, and of a remote write.
@@ -73,13 +77,12 @@ func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 	if err := b.RunRounds(ctx, b.variants()); err != nil {
 		return r, err
 	}
-	put := b.stream.Find(puts)
 	r.Targets = []harness.Target{
 		{What: "64 bytes at most 1.25 x polled UDP in C", Limit: 1.25,
 			Got: b.latency.Find(latency).Over(b.latency.Find(cPolled))},
 		{What: "messages at least 0.8 x trains in C whose receiver sleeps", Limit: 0.8, AtLeast: true,
-			Got: b.stream.Find(frames).Over(b.stream.Find(cSleeps))},
-		{What: "put of 1 MiB at least 2 GB/s", Limit: 2, AtLeast: true, Got: put.Median() / 1e3},
+			Got: b.stream.Find(framesHeaders).Over(b.stream.Find(cSleeps))},
+		{What: "put of 1 MiB at least 2 GB/s", Limit: 2, AtLeast: true, Got: b.stream.Find(puts).Median() / 1e3},
 	}
 	return r, nil
 }
@@ -98,8 +101,8 @@ func newLatency(rounds int) *harness.Table {
 
 func newStream(rounds int) *harness.Table {
 	t := &harness.Table{
-		Title: fmt.Sprintf("Bytes a second that arrive, MB/s; median of %d rounds\n%-28s %8s", rounds, "", "MB/s"),
-		Text:  func(r *harness.Row) string { return fmt.Sprintf("%-28s %8.0f", r.Name, r.Median()) },
+		Title: fmt.Sprintf("Bytes a second that arrive, MB/s; median of %d rounds\n%-44s %8s", rounds, "", "MB/s"),
+		Text:  func(r *harness.Row) string { return fmt.Sprintf("%-44s %8.0f", r.Name, r.Median()) },
 		JSON: func(r *harness.Row) map[string]any {
 			return map[string]any{"name": r.Name, "mb_per_s": r.Median(), "rounds": len(r.Values)}
 		},
@@ -138,11 +141,17 @@ func (b *bench) variants() (all []harness.Variant) {
 			add(cSums, b.trains(cSums, "sum-gso-sink", "sum-gso-send"))
 		}
 	}
-	add(frames, b.command(func(l line) { b.stream.Add(frames, l.MB) },
-		"rate", "--size", strconv.Itoa(message), "--batch", strconv.Itoa(train),
-		"--iters", strconv.Itoa(b.Iters*streamShare)))
-	add(puts, b.command(func(l line) { b.stream.Add(puts, l.MB) },
-		"put", "--size", strconv.Itoa(putLen), "--iters", strconv.Itoa(max(b.Iters/20, 10))))
+	stream := func(row string, args ...string) {
+		add(row, b.command(func(l line) { b.stream.Add(row, l.MB) }, args...))
+	}
+	rate := []string{"rate", "--size", strconv.Itoa(message), "--batch", strconv.Itoa(train),
+		"--iters", strconv.Itoa(b.Iters * streamShare)}
+	put := []string{"put", "--size", strconv.Itoa(putLen), "--iters", strconv.Itoa(max(b.Iters/20, 10))}
+	header := []string{"--checksum", "header"}
+	stream(frames, rate...)
+	stream(framesHeaders, slices.Concat(rate, header)...)
+	stream(puts, put...)
+	stream(putsHeaders, slices.Concat(put, header)...)
 	return all
 }
 

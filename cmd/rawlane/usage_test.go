@@ -51,6 +51,7 @@ func TestMisuse(t *testing.T) {
 		{"bench latency --link rign", `--link "rign": want one of fabric, packet, ring, shm, udp, xdp; did you mean ring?`},
 		{"bench latency --link xdp --xdp-mode natve", `--xdp-mode "natve": want one of auto, zero-copy, native, generic; did you mean native?`},
 		{"bench latency --link ring --xdp-mode native", "--xdp-mode: is for --link xdp"},
+		{"bench latency --checksum hedaer", `--checksum: checksum "hedaer": want auto, payload, header`},
 		{"bench latency --nodes 1", "--nodes 1: want 2 to 250"},
 		{"bench latency --iters 0", "--iters 0: want 1 to"},
 		{"bench latency --iters x", `--iters "x": want a whole number`},

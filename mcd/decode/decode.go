@@ -104,6 +104,7 @@ type Message struct {
 	Cluster               uint32
 	Length                int // of the payload, in bytes, as the header says
 	Checksum              uint32
+	HeaderOnly            bool  // the checksum covers the header alone
 	Auth                  *Auth // nil: not authenticated
 	Fault                 error // why a node would drop it, or nil. Is ErrFault
 }
@@ -150,6 +151,7 @@ func (m *Message) DecodeFromBytes(data []byte, feedback gopacket.DecodeFeedback)
 		Cluster:     h.Cluster,
 		Length:      wire.LengthOf(data),
 		Checksum:    h.Checksum(),
+		HeaderOnly:  h.HeaderOnly,
 		Auth:        auth,
 	}
 	if fault != wire.OK {
@@ -210,8 +212,8 @@ func (m *Message) SerializeTo(b gopacket.SerializeBuffer, _ gopacket.SerializeOp
 	if _, err := b.PrependBytes(wire.HeaderLen); err != nil {
 		return err
 	}
-	h := wire.Header{Kind: wire.Kind(m.Kind), Tagged: m.Tagged, DstPort: m.DstPort, SrcPort: m.SrcPort,
-		From: m.From, To: m.To, Cluster: m.Cluster}
+	h := wire.Header{Kind: wire.Kind(m.Kind), Tagged: m.Tagged, HeaderOnly: m.HeaderOnly, DstPort: m.DstPort,
+		SrcPort: m.SrcPort, From: m.From, To: m.To, Cluster: m.Cluster}
 	if m.Tagged {
 		h.TCI = m.Tag.TCI()
 	}

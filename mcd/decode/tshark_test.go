@@ -31,11 +31,16 @@ func TestWiresharkDissector(t *testing.T) {
 	version[18] = 0x31
 	kind := decode.Message{Kind: 9, From: 1}
 	const announcement = "\x01\x01\x01\x00\x00\x04\x05\x02\x00\x00\x00\x00\x01alpha"
+	lighter := plain
+	lighter.HeaderOnly = true
+	unnoticed := frame(t, &lighter, "hello")
+	unnoticed[18+20] ^= 1
 	frames := [][]byte{
 		frame(t, &tagged, "hello"), // all are padded to 60 bytes, those aside that are cut
 		frame(t, &plain, "hello"),
 		frame(t, &decode.Message{Kind: decode.Broadcast, From: 3, To: 0xffff, SrcPort: 255, DstPort: 255}, announcement),
 		spoilt,
+		unnoticed,
 		cut[:18+20+3],
 		version,
 		frame(t, &kind, ""),
@@ -49,6 +54,7 @@ func TestWiresharkDissector(t *testing.T) {
 		"101|1|1|1|7|9|2||0x01020304|5|||good|68656c6c6f||||",
 		"101|1|3|3|255|255|||0x00000000|18|||good|01010100000405020000000001616c706861||||alpha",
 		"101|1|2|1|3|4||5|0x01020304|5|101|1|bad|69656c6c6f|Bad checksum|||",
+		"101|1|1|1|7|9|2||0x01020304|5|||good|69656c6c6f||||",
 		"101|1|1|1|7|9|2||0x01020304|5||||68656c|The payload is cut off|||",
 		"101|3|1||||||||||||Another version of the wire format|||",
 		"101|1|9|1|0|0|0||0x00000000|0|||good||Unknown kind|||",

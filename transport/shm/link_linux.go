@@ -151,6 +151,9 @@ func (l *Link) Name() string {
 // LocalPath implements transport.LocalPather.
 func (l *Link) LocalPath() transport.LocalPath { return transport.ByMemory }
 
+// Exact implements transport.Exact: a link that stands alone is, as all its frames stay in memory.
+func (l *Link) Exact() bool { return l.wire == nil }
+
 // Unwrap implements transport.Wrapper: it returns Config.Wire, or a wrapper around it if that has
 // stamps.
 func (l *Link) Unwrap() transport.Link {

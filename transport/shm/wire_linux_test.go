@@ -380,3 +380,12 @@ func TestWire_Abilities(t *testing.T) {
 		t.Errorf("Wait: %v", err)
 	}
 }
+
+// Frames of a link that stands alone stay in memory, and so arrive as they were sent. With a wire
+// that is not said.
+func TestExact(t *testing.T) {
+	alone, mixed := open(t, shm.Config{Dir: shm.Folder(t)}), open(t, shm.Config{Dir: shm.Folder(t), Wire: wires(t, 1)[0]})
+	if !transport.IsExact(alone) || transport.IsExact(mixed) {
+		t.Errorf("exact: alone %v, with a wire %v, want true and false", transport.IsExact(alone), transport.IsExact(mixed))
+	}
+}

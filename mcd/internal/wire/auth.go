@@ -56,6 +56,7 @@ func ParseAuth(b []byte, h *Header, a *Auth) Fault {
 		return BadVersion
 	}
 	n := AuthHeaderLen + h.get(b)
+	h.HeaderOnly = false // it is a bit of the first version
 	a.Encrypted = b[1]&FlagEncrypted != 0
 	a.KeyID = b[1] >> keyIDShift
 	a.Incarnation = binary.BigEndian.Uint64(b[16:])

@@ -29,22 +29,28 @@ const (
 // AllNodes stands in Header.To of a broadcast.
 const AllNodes uint16 = 0xffff
 
-// FlagTagged says that the sender put a VLAN tag on the frame, and that TCI is what it carried.
-const FlagTagged = 0x01
+// Flags of a frame without keys.
+const (
+	// FlagTagged says that the sender put a VLAN tag on the frame, and that TCI is what it carried.
+	FlagTagged = 0x01
+	// FlagHeaderOnly says that the checksum covers the header alone.
+	FlagHeaderOnly = 0x02
+)
 
 // Header is what stands before the payload. The payload's length and the checksum are computed by
 // Put.
 type Header struct {
-	Kind     Kind
-	Tagged   bool
-	DstPort  uint8
-	SrcPort  uint8
-	From     uint16 // the sending node
-	To       uint16 // node, group or AllNodes, by Kind
-	Cluster  uint32
-	TCI      uint16 // the tag as sent, if Tagged: it outlives switches and NICs that strip tags
-	Payload  []byte // by Parse: a view, without padding
-	checksum uint32
+	Kind       Kind
+	Tagged     bool
+	HeaderOnly bool // the checksum covers the header alone
+	DstPort    uint8
+	SrcPort    uint8
+	From       uint16 // the sending node
+	To         uint16 // node, group or AllNodes, by Kind
+	Cluster    uint32
+	TCI        uint16 // the tag as sent, if Tagged: it outlives switches and NICs that strip tags
+	Payload    []byte // by Parse: a view, without padding
+	checksum   uint32
 }
 
 // Fault says what is wrong with received bytes.
@@ -56,7 +62,7 @@ const (
 	TooShort          // fewer bytes than a header
 	BadVersion        // another version's frame, or not ours at all
 	BadLength         // the payload's length is more than what arrived
-	BadChecksum       // header or payload changed on the way
+	BadChecksum       // what the checksum covers changed on the way
 	BadKind           // a kind this version does not know
 )
 
@@ -81,7 +87,10 @@ func Put(b []byte, h *Header, payload []byte) int {
 // Seal writes h before the payload that is in b already, behind HeaderLen bytes.
 func Seal(b []byte, h *Header) {
 	h.put(b, Version, len(b)-HeaderLen)
-	binary.BigEndian.PutUint32(b[16:], checksum(b))
+	if h.HeaderOnly {
+		b[1] |= FlagHeaderOnly
+	}
+	binary.BigEndian.PutUint32(b[16:], h.sum(b))
 }
 
 // put writes the 16 bytes that all versions begin with, before a payload of n bytes.
@@ -125,13 +134,14 @@ func Parse(b []byte, h *Header) Fault {
 		return BadVersion
 	}
 	n := HeaderLen + h.get(b)
+	h.HeaderOnly = b[1]&FlagHeaderOnly != 0
 	h.checksum = binary.BigEndian.Uint32(b[16:])
 	if n > len(b) {
 		h.Payload = b[HeaderLen:]
 		return BadLength
 	}
 	h.Payload = b[HeaderLen:n]
-	if checksum(b[:n]) != h.checksum {
+	if h.sum(b[:n]) != h.checksum {
 		return BadChecksum
 	}
 	if h.Kind < Unicast || h.Kind > Reply {
@@ -158,7 +168,11 @@ func LengthOf(b []byte) int { return int(binary.BigEndian.Uint16(b[12:])) }
 // Checksum returns the checksum that the last Parse read.
 func (h *Header) Checksum() uint32 { return h.checksum }
 
-// checksum is CRC-32C over the header without its checksum field, then the payload.
-func checksum(b []byte) uint32 {
-	return crc32c.Update(crc32c.Update(0, b[:16]), b[HeaderLen:])
+// sum is CRC-32C over the header without its checksum field and, unless HeaderOnly, the payload.
+func (h *Header) sum(b []byte) uint32 {
+	sum := crc32c.Update(0, b[:16])
+	if !h.HeaderOnly {
+		sum = crc32c.Update(sum, b[HeaderLen:])
+	}
+	return sum
 }

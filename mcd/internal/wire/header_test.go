@@ -28,6 +28,9 @@ var golden = []struct {
 	{"broadcast under a priority tag: VID 0 is not untagged",
 		Header{Kind: Broadcast, Tagged: true, TCI: 0, DstPort: 255, SrcPort: 255, From: 0, To: AllNodes, Cluster: 1}, "\x00",
 		"13 01 ff ff 0000 ffff 00000001 0001 0000 f9fc1266 00"},
+	{"the unicast once more, whose checksum covers the header alone",
+		Header{Kind: Unicast, HeaderOnly: true, DstPort: 9, SrcPort: 7, From: 1, To: 2, Cluster: 0x01020304}, "hello",
+		"11 02 09 07 0001 0002 01020304 0005 0000 0820b41f 68656c6c6f"},
 }
 
 func unhex(t *testing.T, s string) []byte {
@@ -53,7 +56,7 @@ func TestGolden(t *testing.T) {
 				t.Fatalf("Parse: %v", f)
 			}
 			if string(h.Payload) != g.payload || h.Kind != g.header.Kind || h.Tagged != g.header.Tagged ||
-				h.TCI != g.header.TCI || h.DstPort != g.header.DstPort || h.SrcPort != g.header.SrcPort ||
+				h.HeaderOnly != g.header.HeaderOnly || h.TCI != g.header.TCI || h.DstPort != g.header.DstPort || h.SrcPort != g.header.SrcPort ||
 				h.From != g.header.From || h.To != g.header.To || h.Cluster != g.header.Cluster {
 				t.Errorf("Parse: %+v, want %+v", h, g.header)
 			}
@@ -77,7 +80,7 @@ func TestParseFaults(t *testing.T) {
 		return b
 	}
 	reseal := func(b []byte) []byte {
-		c := checksum(b)
+		c := new(Header).sum(b)
 		b[16], b[17], b[18], b[19] = byte(c>>24), byte(c>>16), byte(c>>8), byte(c)
 		return b
 	}
@@ -108,16 +111,21 @@ func TestParseFaults(t *testing.T) {
 	}
 }
 
-// Every single-bit error in header or payload is noticed.
+// Every single-bit error in header or payload is noticed; where the checksum covers the header alone, in the
+// header.
 func TestParseNoticesEveryBit(t *testing.T) {
-	good := make([]byte, HeaderLen+16)
-	Put(good, &Header{Kind: Unicast, From: 1, To: 2, Cluster: 7}, bytes.Repeat([]byte{0xa5}, 16))
-	for bit := range 8 * len(good) {
-		b := bytes.Clone(good)
-		b[bit/8] ^= 1 << (bit % 8)
-		var h Header
-		if Parse(b, &h) == OK {
-			t.Errorf("bit %d of byte %d changed, and nobody noticed", bit%8, bit/8)
+	for _, headerOnly := range []bool{false, true} {
+		good := make([]byte, HeaderLen+16)
+		h := Header{Kind: Unicast, HeaderOnly: headerOnly, From: 1, To: 2, Cluster: 7}
+		Put(good, &h, bytes.Repeat([]byte{0xa5}, 16))
+		for bit := range 8 * len(good) {
+			b := bytes.Clone(good)
+			b[bit/8] ^= 1 << (bit % 8)
+			covered := !headerOnly || bit/8 < HeaderLen
+			if noticed := Parse(b, &h) != OK; noticed != covered {
+				t.Errorf("header only %v: bit %d of byte %d changed: noticed %v, want %v",
+					headerOnly, bit%8, bit/8, noticed, covered)
+			}
 		}
 	}
 }

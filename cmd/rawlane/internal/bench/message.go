@@ -159,8 +159,7 @@ func (b *messageBench) part(ctx context.Context, n *node) error {
 			r, measure, keys := n.form, b.measure, b.keyCost
 			r.SizeBytes, r.Window, r.Batch, r.Iters = size, b.window, b.batch, keys.share(b.iters)
 			if network != "" {
-				r.Link, r.Tagged, r.VID, r.PCP, r.Routed = network, false, 0, 0, false
-				r.Keys = launch.Unprotected
+				r.elsewhere(network)
 				r.Iters, measure, keys = b.iters, (*client).beside, nil
 			}
 			n.lines.Say("%s by %s, %d bytes ...", b.name, r.Link, size)

@@ -168,9 +168,9 @@ func (b *programBench) measure(ctx context.Context, n *node, conns *rawnet.Net) 
 		}
 		for _, size := range b.sizes {
 			r := n.form
-			r.SizeBytes, r.Link, r.Batch = size, way.link, 1
+			r.SizeBytes, r.Batch = size, 1
 			if way.link == "tcp" {
-				r.Tagged, r.VID, r.PCP, r.Routed, r.Keys = false, 0, 0, false, launch.Unprotected
+				r.elsewhere(way.link)
 			}
 			n.lines.Say("%s over %s, %d bytes ...", b.name, r.Link, size)
 			if err := b.calls(ctx, &r, way.dial, way.addr); err != nil {

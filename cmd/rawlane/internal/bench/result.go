@@ -32,6 +32,7 @@ type result struct {
 	PCP       int     `json:"pcp"`
 	Routed    bool    `json:"routed,omitempty"` // by a manager's routes, which give each message its tag
 	Keys      string  `json:"keys"`             // what a key file does for the frames
+	Checksum  string  `json:"checksum"`         // what the checksums of node 0's messages cover besides the headers
 	Pin       int     `json:"pin"`              // the core of node 0's process, or notPinned
 	SpinUS    float64 `json:"spin_us"`
 	SizeBytes int     `json:"size_bytes"`
@@ -72,7 +73,7 @@ func (b *bench) result(ep *mcd.Endpoint, nic string) result {
 		Schema: resultSchema, Bench: b.name, Host: launch.ThisHost(nic, ep.MaxPayload()+ep.HeaderLen()),
 		Link: b.cluster.Kind, Nodes: len(ep.Nodes()), NICs: ep.NICs(), Iters: b.iters,
 		Routed: b.cluster.Manager != "", Pin: core, SpinUS: cli.Micros(b.cluster.Spin),
-		together: b.cluster.Together(),
+		Checksum: ep.Checksum(0).String(), together: b.cluster.Together(),
 	}
 	if b.cluster.VID != launch.NoVID {
 		r.Tagged, r.VID, r.PCP = true, b.cluster.VID, b.cluster.PCP
@@ -80,13 +81,21 @@ func (b *bench) result(ep *mcd.Endpoint, nic string) result {
 	return r
 }
 
-// protection says in a head what a key file does, if there is one.
+// elsewhere makes r a row about another network, whose frames rawlane does not make.
+func (r *result) elsewhere(network string) {
+	r.Link, r.Tagged, r.VID, r.PCP, r.Routed = network, false, 0, 0, false
+	r.Keys, r.Checksum = launch.Unprotected, ""
+}
+
+// protection says in a head what a key file does, if there is one, and what no checksum covers.
 func (r *result) protection() string {
 	switch {
 	case r.Keys == launch.Authenticated, r.Keys == launch.Encrypted:
 		return ", " + r.Keys
 	case r.KeyTimes != nil:
 		return ", without the key"
+	case r.Checksum == mcd.ChecksumHeader.String():
+		return ", checksums of headers"
 	}
 	return ""
 }

@@ -37,6 +37,7 @@ type ClusterFlags struct {
 	Hostfile  string
 	hostfile  *cluster.Hostfile // what it says, once it is read
 	KeyFile   string
+	Checksum  mcd.Checksum // what the checksums of messages cover
 	cluster   uint32
 	MTU       int
 	VID, PCP  int
@@ -125,6 +126,9 @@ func (c *ClusterFlags) MachineFlags(cmd *cobra.Command) {
 	f.StringVar(&c.xdpMode, "xdp-mode", "auto", "how link xdp gets its frames: auto, zero-copy, native or generic")
 	cli.Choice(cmd, "xdp-mode", xdpModes...)
 	KeyFileFlag(cmd, &c.KeyFile)
+	f.TextVar(&c.Checksum, "checksum", mcd.ChecksumAuto, "`COVERAGE` of messages by their checksums: payload, header "+
+		"alone, or auto, which is payload but for --link shm")
+	cli.Choice(cmd, "checksum", "auto", "payload", "header")
 	f.Uint32Var(&c.cluster, "cluster", 1, "cluster id: tells this run from others on the segment")
 	f.StringVar(&c.Manager, "manager", "", "send by the routes of this node's manager: unix:PATH or HOST:PORT")
 	f.DurationVar(&c.timeout, "timeout", 30*time.Second, "how long to look for the other nodes")

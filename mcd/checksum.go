@@ -1,0 +1,66 @@
+package mcd
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rawlane/rawlane/transport"
+)
+
+// Checksum is how much of a message its checksum covers, as data digests are a choice in iSCSI (RFC
+// 7143 §13.1) and CRCs in iWARP (RFC 5044 §7.1). The header is always covered: no message goes
+// astray. The sender chooses; receivers read what each frame says, so nodes may differ. With keys
+// there is no checksum, but a tag, and that covers all.
+type Checksum uint8
+
+const (
+	// ChecksumAuto is ChecksumHeader for links that hand out what was sent, as they copy it in
+	// memory (transport.Exact), and ChecksumPayload for all others.
+	ChecksumAuto Checksum = iota
+	// ChecksumPayload covers header and payload, from the sender's memory to the receiver's.
+	ChecksumPayload
+	// ChecksumHeader covers the header alone. Whether a payload arrives as it was sent is left to
+	// the link: to the Ethernet FCS of each hop, which NICs and switches check, or UDP's checksum.
+	// What memory, buses and switches do to it between those checks is not noticed. It saves a look
+	// at each byte at both ends.
+	ChecksumHeader
+)
+
+var checksumNames = []string{"auto", "payload", "header"}
+
+// String names c as UnmarshalText reads it.
+func (c Checksum) String() string {
+	if int(c) < len(checksumNames) {
+		return checksumNames[c]
+	}
+	return fmt.Sprintf("checksum %d", uint8(c))
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (c Checksum) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText reads auto, payload or header.
+func (c *Checksum) UnmarshalText(text []byte) error {
+	i := slices.Index(checksumNames, string(text))
+	if i < 0 {
+		return fmt.Errorf("checksum %q: want %s", text, strings.Join(checksumNames, ", "))
+	}
+	*c = Checksum(i)
+	return nil
+}
+
+// on returns what c is on a link.
+func (c Checksum) on(l transport.Link) Checksum {
+	switch {
+	case c != ChecksumAuto:
+		return c
+	case transport.IsExact(l):
+		return ChecksumHeader
+	}
+	return ChecksumPayload
+}
+
+// Checksum returns how much of the messages that leave by link nic is covered: ChecksumPayload, as
+// with keys, or ChecksumHeader.
+func (e *Endpoint) Checksum(nic int) Checksum { return e.nics[nic].checksum }
