@@ -35,7 +35,7 @@ const (
 	// something had been said, which may be a stranger's word.
 	respreadRate  = 4
 	respreadBurst = 4
-	// maxIntroduced is how many stations one frame introduces.
+	// maxIntroduced is how many stations one frame introduces, where that many fit.
 	maxIntroduced = 32
 )
 
@@ -70,10 +70,12 @@ func (l *Link) introduce(s *station) {
 		if spread {
 			l.sendIntroduction(other.mac, own)
 		}
-		all = appendStation(all, other.mac, other.at)
-		if count++; count == maxIntroduced {
+		this := appendStation(nil, other.mac, other.at)
+		if count == maxIntroduced || len(all)+len(this) > l.mtu {
 			flush()
 		}
+		all = append(all, this...)
+		count++
 	}
 	flush()
 }

@@ -159,6 +159,37 @@ func drained(t *testing.T, l *Link) (n int) {
 	}
 }
 
+// On a link of a short MTU, too, a newcomer is told of all others: of as many in a frame as fit.
+func TestIntroductions_FitTheMTU(t *testing.T) {
+	const others = 8
+	for mtu, want := range map[int][]int{50: {3, 3, 2}, 52: {4, 4}, 13: {1, 1, 1, 1, 1, 1, 1, 1}} {
+		l, err := Open("127.0.0.1:0", Config{MAC: numbered(1), MTU: mtu})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		sink, newcomer := newPeer(t, 200), newPeer(t, 50)
+		for n := range others {
+			if err := l.AddStation(Station{Addr: sink.at().String(), MAC: numbered(100 + n)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		newcomer.say(t, l, plainFrame(transport.Broadcast))
+		newcomer.say(t, l, plainFrame(l.MAC()))
+		drained(t, l)
+		if refused := l.Counters().TxRefused; refused != 0 {
+			t.Fatalf("MTU %d: %d introductions were refused", mtu, refused)
+		}
+		var told []int
+		for range want {
+			told = append(told, len(newcomer.next(t).Payload)/13)
+		}
+		if !slices.Equal(told, want) {
+			t.Errorf("MTU %d: told of %d stations, want %d", mtu, told, want)
+		}
+	}
+}
+
 // One that is heard by a frame for all is introduced to each of the others, and they to it, 32 at a
 // time, eight times: introductions may be lost. A frame for one station introduces nobody.
 func TestIntroductions_AreSent(t *testing.T) {
