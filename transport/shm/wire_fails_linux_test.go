@@ -126,6 +126,28 @@ func TestWire_IsWellAgain(t *testing.T) {
 	}
 }
 
+// It says no more that its wire is down once that is up again, also where nothing comes by it and
+// nobody polls.
+func TestWire_IsWellAgainAndSilent(t *testing.T) {
+	wire := &faulty{Link: wires(t, 1)[0]}
+	wire.fail(nil, transport.ErrInterfaceDown)
+	a := open(t, shm.Config{Dir: shm.Folder(t), Wire: wire})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err := error(nil)
+	for err == nil {
+		err = a.Wait(ctx)
+	}
+	wire.fail(nil, nil)
+	for errors.Is(err, transport.ErrInterfaceDown) && ctx.Err() == nil { // until it was tried again
+		runtime.Gosched()
+		err = a.Wait(ctx)
+	}
+	if err != nil {
+		t.Errorf("Wait: %v", err)
+	}
+}
+
 // A link that reaches nobody any more, as its wire is gone, says so to who waits: already, or later.
 func TestWire_IsGoneAndNobodyIsHere(t *testing.T) {
 	for name, early := range map[string]bool{"a Wait in progress": true, "a Wait that comes later": false} {

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -34,7 +35,7 @@ func newWire(l transport.Link) *wire {
 func (l *Link) wireLoop() {
 	w := l.wire
 	for {
-		err := w.link.Wait(l.open)
+		err := w.wait(l.open)
 		if l.closed.Load() {
 			return
 		}
@@ -62,6 +63,21 @@ func (l *Link) wireLoop() {
 			return
 		}
 	}
+}
+
+// wait is the link's Wait. After one that failed it returns soon, without an error if the wire is
+// well again, though nothing comes: else that would be known with the next frame.
+func (w *wire) wait(open context.Context) error {
+	if w.err.Load() == nil {
+		return w.link.Wait(open)
+	}
+	ctx, cancel := context.WithTimeout(open, wireRetry)
+	defer cancel()
+	err := w.link.Wait(ctx)
+	if err != nil && err == ctx.Err() { //nolint:errorlint // the very value
+		return nil
+	}
+	return err
 }
 
 // wireErr returns why the wire cannot wait, unless memory has something for this link, or may have:
