@@ -40,7 +40,8 @@ type socket struct {
 	in     inbox       // of the polling goroutine
 	left   atomic.Bool // the inbox has datagrams that no Poll has taken
 	masked atomic.Bool
-	lost   uint64 // drops when the socket was closed; guarded by rxMu
+	waits  atomic.Int32 // that are in progress
+	lost   uint64       // drops when the socket was closed; guarded by rxMu
 }
 
 // address is a socket address as system calls take it.
@@ -205,10 +206,20 @@ func (s *socket) maskWakeups(on bool) {
 
 // wait blocks until there is something to poll.
 func (s *socket) wait(ctx context.Context) error {
+	s.waits.Add(1)
+	defer s.waits.Add(-1)
 	if s.left.Load() && !s.masked.Load() {
 		return nil
 	}
 	return s.wakeup.Poller().Wait(ctx)
+}
+
+// polled says that a Poll is over. What it has left ends a wait that had looked before: the kernel
+// has nothing any more that would.
+func (s *socket) polled() {
+	if s.left.Load() && s.waits.Load() > 0 && !s.masked.Load() {
+		s.wakeup.Poller().Kick()
+	}
 }
 
 // drops returns how many datagrams the kernel had no room for.

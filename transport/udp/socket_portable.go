@@ -224,13 +224,13 @@ func (s *socket) receive() error {
 		s.spare = append(s.spare, a.b[:maxFrame])
 	}
 	s.lent, s.came = s.came, s.lent[:0]
+	s.left.Store(len(s.lent) > 0) // with the lock: a wait that begins finds them here or there
 	s.mu.Unlock()
 	select {
 	case s.room <- struct{}{}:
 	default:
 	}
 	s.at = 0
-	s.left.Store(len(s.lent) > 0)
 	return nil
 }
 
@@ -244,6 +244,10 @@ func (s *socket) next() (b []byte, from netip.AddrPort, ok bool) {
 	s.left.Store(s.at < len(s.lent))
 	return a.b, a.from, true
 }
+
+// polled says that a Poll is over: a wait that had looked before has been told when each datagram
+// came.
+func (*socket) polled() {}
 
 // send sends datagrams in order and returns how many the system took. Where no route leads, they
 // are lost, as on an unplugged cable.
