@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -181,7 +182,8 @@ func (l *Link) ownMAC(listen string, at netip.AddrPort, stations []Station, r *n
 }
 
 // AddStation makes another link known. Errors: a name that leads nowhere; an address of another
-// family; an Ethernet address that is known already, or a group's; too many stations; ErrClosed.
+// family; a link-local one of no interface (transport.ErrNoInterface, if none has that name); an
+// Ethernet address that is known already, or a group's; too many stations; ErrClosed.
 func (l *Link) AddStation(s Station) error {
 	if l.closed.Load() {
 		return transport.ErrClosed
@@ -227,11 +229,32 @@ func (l *Link) stationOf(s Station, resolver *net.Resolver) (*station, error) {
 		return nil, fmt.Errorf("%s: add a station: %w", l.Name(), err)
 	}
 	at = l.inZone(at)
-	if !l.reaches(at) {
-		return nil, fmt.Errorf("%s: add station %s: no way from here (listen on an address of the same family)",
-			l.Name(), at)
+	if err := l.checkWay(at); err != nil {
+		return nil, fmt.Errorf("%s: add station %s: %w", l.Name(), at, err)
 	}
 	return &station{mac: mac, at: at, address: l.socket.address(at), said: true}, nil
+}
+
+// checkWay says why the link cannot send to an address that the program has given: it is of another
+// family, or a link-local one of no interface that is known.
+func (l *Link) checkWay(at netip.AddrPort) error {
+	if !l.reaches(at) {
+		return errors.New("no way from here (listen on an address of the same family)")
+	}
+	a := l.inZone(at).Addr()
+	if !a.Is6() || !a.IsLinkLocalUnicast() {
+		return nil
+	}
+	if a.Zone() == "" {
+		return errors.New("of no interface (want its name or number behind the address, such as fe80::1%eth0)")
+	}
+	if _, err := strconv.ParseUint(a.Zone(), 10, 32); err == nil {
+		return nil // of an interface that may come
+	}
+	if _, err := net.InterfaceByName(a.Zone()); err != nil {
+		return fmt.Errorf("interface %q: %w", a.Zone(), transport.ErrNoInterface)
+	}
+	return nil
 }
 
 // inZone returns an address as received ones are written. A link-local one that does not say of

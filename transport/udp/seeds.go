@@ -97,8 +97,10 @@ func (l *Link) seek(texts []string, resolver *net.Resolver) error {
 		if err != nil {
 			return err
 		}
-		if s.at.IsValid() && !l.reaches(s.at) {
-			return fmt.Errorf("seed %s: no way from here (listen on an address of the same family)", s.at)
+		if s.at.IsValid() {
+			if err := l.checkWay(s.at); err != nil {
+				return fmt.Errorf("seed %s: %w", s.at, err)
+			}
 		}
 		names = names || !s.at.IsValid()
 		k.seeds = append(k.seeds, s)
