@@ -35,6 +35,7 @@ const maxAnswer = (api.MaxHistory + 1) * api.MaxBody
 type Client struct {
 	addr      Addr
 	host      string // of URLs
+	dial      func(context.Context) (net.Conn, error)
 	transport interface {
 		http.RoundTripper
 		CloseIdleConnections()
@@ -48,8 +49,9 @@ func NewClient(addr Addr, config *tls.Config) *Client {
 	if at.Network == "unix" {
 		at.Address = unixsocket.Place(at.Address)
 	}
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return at.dial(ctx, config) }
 	c := &Client{addr: addr, host: "manager"}
+	c.dial = func(ctx context.Context) (net.Conn, error) { return at.dial(ctx, config) }
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) }
 	c.transport = &http.Transport{IdleConnTimeout: idleTimeout, DialContext: dial}
 	if addr.Network == "tcp" {
 		c.host = addr.Address

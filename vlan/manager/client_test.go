@@ -4,12 +4,15 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/vlan/manager"
 	"github.com/rawlane/rawlane/vlan/manager/api"
+	"github.com/rawlane/rawlane/vlan/manager/internal/managertest"
+	"github.com/rawlane/rawlane/vlan/manager/server"
 )
 
 // A history holds the plans of large networks: its answer may be far longer than a request.
@@ -46,6 +49,29 @@ func TestClient_OfAnotherFolder(t *testing.T) {
 	defer c.Close()
 	t.Chdir(t.TempDir())
 	if _, err := c.History(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// So do a session's changes, which have a connection of their own.
+func TestLane_OfAnotherFolder(t *testing.T) {
+	dir := testbed.SocketDir(t)
+	s, err := server.New(server.Config{MAC: managertest.MAC(0), Plan: managertest.RoundRobin(t, 4, 3)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Listen("unix", filepath.Join(dir, "socket"), nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	session, err := manager.Dial(t.Context(), "unix", "socket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	t.Chdir(t.TempDir())
+	if err := session.SetRoute(t.Context(), managertest.MAC(0), managertest.MAC(1), 3); err != nil {
 		t.Error(err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -22,9 +21,8 @@ type lane struct {
 }
 
 // onLane returns a client of the same manager whose requests go by one connection, one at a time.
-func (c *Client) onLane(config *tls.Config) *Client {
-	l := &lane{dial: func(ctx context.Context) (net.Conn, error) { return c.addr.dial(ctx, config) }}
-	return &Client{addr: c.addr, host: c.host, transport: l}
+func (c *Client) onLane() *Client {
+	return &Client{addr: c.addr, host: c.host, dial: c.dial, transport: &lane{dial: c.dial}}
 }
 
 // RoundTrip sends a request and returns the answer. A request on a connection that the manager has

@@ -64,7 +64,7 @@ func onLane(t *testing.T, f http.HandlerFunc) (*httptest.Server, *Client) {
 	t.Helper()
 	s := httptest.NewServer(f)
 	t.Cleanup(s.Close)
-	c := NewClient(Addr{Network: "tcp", Address: s.Listener.Addr().String()}, nil).onLane(nil)
+	c := NewClient(Addr{Network: "tcp", Address: s.Listener.Addr().String()}, nil).onLane()
 	t.Cleanup(c.Close)
 	return s, c
 }

@@ -91,7 +91,7 @@ func (d *Dialer) Dial(ctx context.Context, network, addr string) (*Session, erro
 	s.moved = sync.NewCond(&s.mu)
 	s.dialer.Program = cmp.Or(d.Program, fmt.Sprintf("%s[%d]", filepath.Base(os.Args[0]), os.Getpid()))
 	s.dialer.DrainTimeout = cmp.Or(d.DrainTimeout, time.Second)
-	s.lane = s.client.onLane(d.TLS)
+	s.lane = s.client.onLane()
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	events, err := s.connect(ctx)
 	if err != nil {
