@@ -1,6 +1,9 @@
 package server
 
 import (
+	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -48,8 +51,7 @@ func TestOverridesSurviveARestart(t *testing.T) {
 	}
 	s.Restore("has held", b)
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) { // it is written behind the change
-		f := overrideFile{path: file + ".overrides"}
-		if kept, err := f.read(); err == nil && len(kept) == 1 || time.Now().After(deadline) {
+		if kept := keptIn(t, file); len(kept) == 1 || time.Now().After(deadline) {
 			break
 		}
 	}
@@ -87,6 +89,19 @@ func TestOverridesSurviveARestart(t *testing.T) {
 	expect("and after a restart", start(true), 1, 1)
 }
 
+// keptIn returns the overrides that are kept beside a state file.
+func keptIn(t *testing.T, state string) (kept []keptOverride) {
+	t.Helper()
+	b, err := os.ReadFile(state + overridesSuffix)
+	if err == nil {
+		err = json.Unmarshal(b, &kept)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	return kept
+}
+
 // The manager of state m1, at its start, leaves alone what the manager of state m10 beside it has
 // staged: only its own leftovers are removed.
 func TestStatesSideBySide(t *testing.T) {
@@ -103,5 +118,31 @@ func TestStatesSideBySide(t *testing.T) {
 	}
 	if status, answer := post(t, ten, "/v1/commit", `{"id":"a"}`); status != 200 {
 		t.Errorf("%d %s", status, answer)
+	}
+}
+
+// The name of a state file is no pattern: what a manager that was killed has left is found in any
+// folder, and what another one has prepared is not taken for it.
+func TestLeftovers_OfAnyName(t *testing.T) {
+	for _, folder := range []string{"rack", "rack[1]"} {
+		dir := filepath.Join(t.TempDir(), folder)
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		own, others := filepath.Join(dir, ".m[1].new-7"), filepath.Join(dir, ".m1.new-8")
+		for _, file := range []string{own, others} {
+			if err := os.WriteFile(file, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := testServer(t, filepath.Join(dir, "m[1]")).Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(own); err == nil {
+			t.Errorf("%s: its own is still there", folder)
+		}
+		if _, err := os.Stat(others); err != nil {
+			t.Errorf("%s: another manager's: %v", folder, err)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/filelock"
@@ -269,8 +270,14 @@ func (f *stateFile) load() (*state, error) {
 func stagedName(path string) string { return "." + filepath.Base(path) + ".new-" }
 
 // leftovers returns the files beside path that a manager which was killed has left.
-func leftovers(path string) []string {
-	names, _ := filepath.Glob(filepath.Join(filepath.Dir(path), stagedName(path)+"[0-9]*"))
+func leftovers(path string) (names []string) {
+	entries, _ := os.ReadDir(filepath.Dir(path)) // none, where nothing was written yet
+	for _, e := range entries {
+		number, ok := strings.CutPrefix(e.Name(), stagedName(path))
+		if ok && number != "" && strings.Trim(number, "0123456789") == "" {
+			names = append(names, filepath.Join(filepath.Dir(path), e.Name()))
+		}
+	}
 	return names
 }
 
