@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/rawlane/rawlane/vlan/manager/api"
 	"github.com/rawlane/rawlane/vlan/manager/internal/rib"
@@ -20,6 +21,9 @@ type overrideFile struct {
 	changed chan struct{} // of capacity 1: holds a token if the file is behind
 	end     chan struct{} // closed by Server.Close
 }
+
+// keepAgain is the pause after a write that has failed, as on a full disk, before the next one.
+const keepAgain = time.Minute
 
 const overridesSuffix = ".overrides"
 
@@ -45,18 +49,22 @@ func (s *Server) keepOverrides() {
 	}
 }
 
-// keepLoop writes the file when overrides have changed, until Close, and then once more if it is
-// behind.
+// keepLoop writes the file when overrides have changed, and again after a while if that has failed,
+// until Close, and then once more if it is behind.
 func (s *Server) keepLoop() {
+	var again <-chan time.Time // nil: the latest write has not failed
 	for isOver := false; !isOver; {
 		select {
 		case <-s.overrides.changed:
+		case <-again:
 		case <-s.overrides.end:
 			isOver = true
 			select {
 			case <-s.overrides.changed:
 			default:
-				return
+				if again == nil {
+					return
+				}
 			}
 		}
 		s.mu.Lock()
@@ -65,8 +73,10 @@ func (s *Server) keepLoop() {
 			kept = append(kept, keptOverride{c.Change, c.Reason})
 		}
 		s.mu.Unlock()
+		again = nil
 		if err := s.overrides.write(kept); err != nil {
 			s.log.Error("a failover's overrides are not kept for a restart", "err", err)
+			again = time.After(keepAgain)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rawlane/rawlane/transport"
@@ -144,5 +145,39 @@ func TestLeftovers_OfAnyName(t *testing.T) {
 		if _, err := os.Stat(others); err != nil {
 			t.Errorf("%s: another manager's: %v", folder, err)
 		}
+	}
+}
+
+// Overrides that could not be written, as to a full disk, are written once there is room again: by
+// themselves after a while, and at the end.
+func TestOverridesAreKeptOnceTheDiskTakesThem(t *testing.T) {
+	for _, ends := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "state")
+			s := testServer(t, file)
+			defer s.Close()
+			s.overrides.path = file + overridesSuffix
+			s.served.Go(s.keepLoop)
+			if err := os.Mkdir(s.overrides.path, 0o700); err != nil { // no file can take its place
+				t.Fatal(err)
+			}
+			change := api.Change{A: s.cfg.MAC, B: transport.MAC{2, 0, 0, 0, 0, 2}, VID: 2}
+			if err := s.Override("no answer", change); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if err := os.Remove(s.overrides.path); err != nil {
+				t.Fatal(err)
+			}
+			if ends {
+				_ = s.Close()
+			} else {
+				time.Sleep(keepAgain)
+				synctest.Wait()
+			}
+			if kept := keptIn(t, file); len(kept) != 1 || kept[0].Change != change {
+				t.Errorf("at the end %v: kept is %v", ends, kept)
+			}
+		})
 	}
 }
