@@ -68,11 +68,11 @@ func (g *guard) awaitOtherFor(ctx context.Context, p *plan.Plan, d time.Duration
 	_ = g.awaitOther(ctx, p, nil)
 }
 
-// awaitOther waits until the manager's plan is of another network than p, or the context ends, or
-// the interface of the endpoint, if there is one, is gone: then that is the error.
+// awaitOther waits until the manager's plan is of another network than p, or gone, or the context
+// ends, or the interface of the endpoint, if there is one, is gone: then that is the error.
 func (g *guard) awaitOther(ctx context.Context, p *plan.Plan, ep *mcd.Endpoint) error {
 	for ctx.Err() == nil {
-		if now := g.server.Plan(); now != nil && !sameNetwork(now, p) {
+		if now := g.server.Plan(); now == nil || !sameNetwork(now, p) {
 			return nil
 		}
 		if ep != nil {
@@ -100,8 +100,8 @@ func sameNetwork(a, b *plan.Plan) bool {
 		slices.EqualFunc(a.Nodes, b.Nodes, func(x, y plan.Node) bool { return x.MAC == y.MAC })
 }
 
-// watch watches a plan's paths until the manager has a plan of another network. Then it takes its
-// overrides back: the next watch begins with the preferred routes. When the context ends they stay
+// watch watches a plan's paths until the manager has a plan of another network, or none. Then it
+// takes its overrides back: the next watch begins with the preferred routes. When the context ends they stay
 // until the manager ends, and when the interface is removed until the next watch takes them up.
 func (g *guard) watch(ctx context.Context, p *plan.Plan) error {
 	node, ok := p.NodeOf(g.self)

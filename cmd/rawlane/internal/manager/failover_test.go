@@ -120,3 +120,36 @@ func TestGuardTellsOfPaths(t *testing.T) {
 		t.Errorf("%d lines for 1,000 paths: %s", n, log.String())
 	}
 }
+
+// A rollback may go back to no plan, where a manager began with none: then there is nothing to
+// watch any more.
+func TestGuardEndsWithThePlan(t *testing.T) {
+	macs := []transport.MAC{{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}}
+	p, err := plan.RoundRobin(macs, []transport.VID{1, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.New(server.Config{MAC: macs[0]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	addr, err := s.Listen("tcp", "127.0.0.1:0", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := manager.NewClient(manager.Addr{Network: "tcp", Address: addr.String()}, nil)
+	defer client.Close()
+	if _, err := s.SetPlan(p, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Rollback(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	g := &guard{server: s, self: macs[0], log: slog.New(slog.DiscardHandler)}
+	if err := g.awaitOther(ctx, p, nil); err != nil || ctx.Err() != nil {
+		t.Errorf("it watches a plan that is gone: %v, %v", err, ctx.Err())
+	}
+}
