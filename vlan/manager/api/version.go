@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Version numbers the routes of a manager. It grows with each change of them, and across restarts:
-// the upper 24 bits count the manager's starts, the lower 40 the changes since the start. Its text
-// is START.CHANGES, as in 3.17.
+// Version numbers the routes of a manager. It grows with each change of them or of what programs
+// ask for, and across restarts: the upper 24 bits count the manager's starts, the lower 40 the
+// changes since the start. Its text is START.CHANGES, as in 3.17.
 type Version uint64
 
 // changeBits is the width of the count of changes: at 10,000 changes a second it lasts for three

@@ -294,13 +294,18 @@ type sessionPairs struct {
 	Pairs []api.Change `json:"pairs"`
 }
 
-// patchSession adds to what a program asks for.
+// patchSession adds to what a program asks for. The version of the answer is its place among what
+// others ask for, so that it has one of its own also where it lies below an override, or asks for
+// the VID in force, and no route changes.
 func (s *Server) patchSession(sess *session, q *sessionPairs) (api.Changed, error) {
 	if len(q.Pairs) == 0 {
 		return api.Changed{}, badRequest("no pairs (want {\"pairs\":[{\"a\":MAC,\"b\":MAC,\"vid\":N},...]})")
 	}
 	routes, ignored, err := s.rib.Add(sess.number, uint64(s.version)+1, q.Pairs)
 	s.sessionChanged(sess, routes, "")
+	if err == nil && len(routes) == 0 && ignored < len(q.Pairs) {
+		s.version++
+	}
 	return api.Changed{Routes: len(routes), Ignored: ignored}, err
 }
 

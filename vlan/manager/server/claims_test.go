@@ -1,0 +1,80 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan/manager/api"
+)
+
+// claims are what sessions have asked for, each with the version of its answer: what they come back
+// with.
+type claims map[string]api.SessionPair
+
+// ask has a session ask for the VID of the pair with node 1.
+func (c claims) ask(t *testing.T, s *Server, id string, vid transport.VID) {
+	t.Helper()
+	change := api.Change{A: s.cfg.MAC, B: transport.MAC{2, 0, 0, 0, 0, 2}, VID: vid}
+	b, err := json.Marshal(map[string]any{"pairs": []api.Change{change}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, text := post(t, s, "PATCH /v1/sessions/"+id+"/pairs", string(b))
+	var answer api.Changed
+	if err := json.Unmarshal([]byte(text), &answer); err != nil || status != 200 {
+		t.Fatalf("%d %s", status, text)
+	}
+	c[id] = api.SessionPair{Change: change, Since: answer.Version}
+}
+
+// begin has sessions begin, with what they have asked for before.
+func (c claims) begin(t *testing.T, s *Server, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		start := &api.SessionStart{Session: id}
+		if p, ok := c[id]; ok {
+			start.Pairs = append(start.Pairs, p)
+		}
+		if _, err := s.join(start, "", func() {}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Programs that ask while a failover's override is in force change no route. Whose claim is the
+// latest shows when the override ends, or after a restart, in whichever order they come back.
+func TestClaimsBelowAnOverrideKeepTheirOrder(t *testing.T) {
+	for _, order := range [][]string{{"a", "b"}, {"b", "a"}} {
+		t.Run(fmt.Sprint(order), func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "state")
+			s := testServer(t, file)
+			asked := make(claims)
+			asked.begin(t, s, "a", "b")
+			other := transport.MAC{2, 0, 0, 0, 0, 2}
+			if err := s.Override("no answer", api.Change{A: s.cfg.MAC, B: other, VID: 1}); err != nil {
+				t.Fatal(err)
+			}
+			asked.ask(t, s, "a", 1)
+			asked.ask(t, s, "b", 2)
+			expectVID(t, "before the restart", s, 2)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s = testServer(t, file)
+			defer s.Close()
+			asked.begin(t, s, order...)
+			expectVID(t, "after it", s, 2)
+		})
+	}
+}
+
+// expectVID expects a VID to node 1, overrides apart.
+func expectVID(t *testing.T, when string, s *Server, want transport.VID) {
+	t.Helper()
+	if _, vid := s.VIDs(transport.MAC{2, 0, 0, 0, 0, 2}); vid != want {
+		t.Errorf("%s: VID %d, want %d", when, vid, want)
+	}
+}
