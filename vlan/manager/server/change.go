@@ -227,7 +227,11 @@ func (s *Server) patchPairs(r *http.Request, q *pairsRequest) (any, error) {
 		if _, err := st.activate(over); err != nil {
 			return err
 		}
-		if _, ignored, err = over.Add(rib.Operator, uint64(s.unchanged().Version)+1, changes); err != nil {
+		if _, ignored, err = over.Add(rib.Operator, 0, changes); err != nil {
+			return err
+		}
+		since := s.nextVersion() // not of changes that are refused
+		if _, _, err = over.Add(rib.Operator, uint64(since), changes); err != nil {
 			return err
 		}
 		st.pushOver(over.Of(rib.Operator), q.Reason)
@@ -235,6 +239,15 @@ func (s *Server) patchPairs(r *http.Request, q *pairsRequest) (any, error) {
 	})
 	answer.Ignored = ignored
 	return answer, err
+}
+
+// nextVersion takes the next version for pairs of the operator's: what programs ask for while the
+// pairs are written to the disk gets a later one, and lies over them.
+func (s *Server) nextVersion() api.Version {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version++
+	return s.version
 }
 
 // resolve finds the addresses of the nodes that changes name.

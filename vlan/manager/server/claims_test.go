@@ -71,6 +71,32 @@ func TestClaimsBelowAnOverrideKeepTheirOrder(t *testing.T) {
 	}
 }
 
+// What a program asks for while an operator's pairs are being written came later, and lies over
+// them: then, and when the program comes back to a manager that was restarted.
+func TestClaimsKeepTheirOrderBesideAWrite(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "state")
+	s := testServer(t, file)
+	asked := make(claims)
+	asked.begin(t, s, "a")
+	s.OnStep(func(step string) error {
+		if step == "sync" {
+			asked.ask(t, s, "a", 2)
+		}
+		return nil
+	})
+	if status, answer := post(t, s, "PATCH /v1/pairs", `{"pairs":[{"a":"0","b":"1","vid":1}]}`); status != 200 {
+		t.Fatal(answer)
+	}
+	expectVID(t, "before the restart", s, 2)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = testServer(t, file)
+	defer s.Close()
+	asked.begin(t, s, "a")
+	expectVID(t, "after it", s, 2)
+}
+
 // expectVID expects a VID to node 1, overrides apart.
 func expectVID(t *testing.T, when string, s *Server, want transport.VID) {
 	t.Helper()
