@@ -15,7 +15,8 @@ type Change = rib.Change
 // Table is the routes in force on a manager's node, and their origin.
 type Table struct {
 	Schema int `json:"schema"`
-	// Version grows with each change of the routes or of what programs ask for, and across restarts.
+	// Version grows with each change of the routes or of what programs ask for, and across
+	// restarts.
 	Version Version `json:"version"`
 	// PlanVersion is the version of the latest change of the plan or of the operator's pairs,
 	// PlanReason the reason given for it.

@@ -101,8 +101,9 @@ func sameNetwork(a, b *plan.Plan) bool {
 }
 
 // watch watches a plan's paths until the manager has a plan of another network, or none. Then it
-// takes its overrides back: the next watch begins with the preferred routes. When the context ends they stay
-// until the manager ends, and when the interface is removed until the next watch takes them up.
+// takes its overrides back: the next watch begins with the preferred routes. When the context ends
+// they stay until the manager ends, and when the interface is removed until the next watch takes
+// them up.
 func (g *guard) watch(ctx context.Context, p *plan.Plan) error {
 	node, ok := p.NodeOf(g.self)
 	if !ok || len(p.VIDs) < 2 {
