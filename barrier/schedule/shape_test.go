@@ -3,6 +3,7 @@ package schedule
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -198,6 +199,62 @@ func TestEstimates_ChooseNearlyAsWalksDo(t *testing.T) {
 	t.Logf("at worst %.1f %% more than the best: %s", worst, at)
 	if worst > most {
 		t.Errorf("more than %d %%", most)
+	}
+}
+
+// Where each rank has a core, an estimate is a walk's cost or up to a quarter more. What is
+// estimated is what is walked for smaller groups.
+func TestCandidates_EstimatesOfRanksWithCores(t *testing.T) {
+	const most = 1.25
+	for name, p := range costs {
+		for _, size := range []int{65, 66, 100, 128, 250} {
+			shape := OneHost(size, 0, p)
+			var names, walked []string
+			for _, a := range candidates(size) {
+				walked = append(walked, a.String())
+			}
+			for _, c := range (site{ranks: size, p: p}).candidates() {
+				names = append(names, c.Algorithm.String())
+				if off := float64(c.Cost) / float64(shape.Cost(c.Algorithm)); off < 0.9999 || off > most {
+					t.Errorf("%s, %v of %d: the estimate is %.3f times a walk's cost, want 1 to %v", name, c.Algorithm, size, off, most)
+				}
+			}
+			slices.Sort(names)
+			slices.Sort(walked)
+			if !slices.Equal(names, walked) {
+				t.Errorf("%d ranks: estimated are %v, walked %v", size, names, walked)
+			}
+		}
+	}
+}
+
+// A host that comes again, and one that differs within its ranks, make a shape that has no groups.
+func TestRegular(t *testing.T) {
+	for _, c := range []struct {
+		of   []int
+		want int
+	}{
+		{[]int{0, 0, 1, 1, 2}, 2}, {[]int{0, 0, 1, 1, 0, 0}, 0}, {[]int{0, 0, 1, 2}, 0}, {[]int{0, 0, 1, 1, 1}, 0},
+		{[]int{1, 1, 1, 0, 0, 0}, 3}, {[]int{0, 1, 0}, 0}, {[]int{0, 0, 0}, 3},
+	} {
+		s := Shape{Of: c.of, Hosts: make([]Host, 3)}
+		if got := s.regular(); got != c.want {
+			t.Errorf("%v: groups of %d, want %d", c.of, got, c.want)
+		}
+	}
+}
+
+func TestShape_HostsThatAreNot(t *testing.T) {
+	for _, h := range []int{-1, 1, 2} {
+		func() {
+			want := fmt.Sprintf("schedule: rank 1 is on host %d of 1", h)
+			defer func() {
+				if got := recover(); got != want {
+					t.Errorf("%v, want %s", got, want)
+				}
+			}()
+			Shape{Hosts: []Host{{}}, Of: []int{0, h}}.Cost(Concurrent())
+		}()
 	}
 }
 
