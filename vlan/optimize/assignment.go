@@ -220,9 +220,9 @@ func (a *assignment) utilisation(h int32) float64 { return float64(a.load[h]) * 
 // worstHop returns the hop with the highest utilisation, the first of several, and that
 // utilisation.
 func (a *assignment) worstHop() (worst int32, utilisation float64) {
-	for h := range a.load {
-		if u := a.utilisation(int32(h)); u > utilisation*(1+tolerance) {
-			worst, utilisation = int32(h), u
+	for _, h := range a.hops {
+		if u := a.utilisation(h); u > utilisation*(1+tolerance) {
+			worst, utilisation = h, u
 		}
 	}
 	return worst, utilisation
@@ -230,8 +230,8 @@ func (a *assignment) worstHop() (worst int32, utilisation float64) {
 
 func (a *assignment) score() score {
 	s := score{changed: a.changed}
-	for h := range a.load {
-		u := a.utilisation(int32(h))
+	for _, h := range a.hops {
+		u := a.utilisation(h)
 		s.worst = max(s.worst, u)
 		s.squares += u * u
 	}

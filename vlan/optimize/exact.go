@@ -64,7 +64,7 @@ func (e *exactSearch) branch(n int) {
 // remaining pair by itself.
 func (e *exactSearch) least(n int) score {
 	s := e.score()
-	e.tried += len(e.load) / 8 // the cost of score, in paths
+	e.tried += len(e.hops) / 8 // the cost of score, in paths
 	for _, i := range e.order[n:] {
 		peak, cost := e.atLeast(i)
 		s.worst = max(s.worst, peak)

@@ -35,6 +35,7 @@ type problem struct {
 	current  *plan.Plan
 	vids     []transport.VID // choice c is vids[c]
 	pairs    []pairDemand
+	hops     []int32   // that paths of pairs have, by Hop.Index, ascending: no other one carries anything
 	inverse  []float64 // by Hop.Index: utilisation per unit
 	unit     float64   // bits per second
 	most     int       // pairs that may change
@@ -86,6 +87,7 @@ func newProblem(
 	if err := p.connect(paths, opt.Keep, maxPathTable); err != nil {
 		return nil, err
 	}
+	p.listHops()
 	p.bound = p.lowerBound()
 	before := p.newAssignment()
 	before.takeCurrent()
@@ -239,6 +241,23 @@ func (p *problem) pathsOf(paths *topology.Paths, pair plan.Pair) (row [][]int32,
 		return nil, cutOff
 	}
 	return row, nil
+}
+
+// listHops lists the hops that pairs may load. Most of a large network's may stay idle.
+func (p *problem) listHops() {
+	crossed := make([]bool, len(p.topology.Links))
+	for i := range p.pairs {
+		for _, path := range p.pairs[i].paths {
+			for _, h := range path {
+				crossed[h/2] = true
+			}
+		}
+	}
+	for l, yes := range crossed {
+		if yes {
+			p.hops = append(p.hops, int32(2*l), int32(2*l+1))
+		}
+	}
 }
 
 // largestFirst orders pair numbers by the pairs' demand, the largest first.
