@@ -14,6 +14,7 @@ import (
 const (
 	maxParts   = 1 << 20 // hosts, switches, or links: as many as the simulator can run
 	maxMembers = 1 << 24 // links in all VLANs together: 128 MiB
+	maxReach   = 1 << 26 // switches times VLANs: 1 GiB in Paths
 	maxName    = 255     // bytes
 )
 
@@ -28,6 +29,9 @@ func invalid(format string, args ...any) error {
 func tooLarge(what string, most int) error {
 	return invalid("too large: more than %d %s", most, what)
 }
+
+// reach is what maxReach bounds.
+const reach = "switches, each counted once for each VLAN"
 
 // The lists of a topology, as its file calls them.
 const (
@@ -80,6 +84,9 @@ func (t *Topology) checkParts() error {
 	}
 	if max(len(t.Switches), len(t.Hosts), len(t.Links)) > maxParts {
 		return tooLarge("switches, hosts or links", maxParts)
+	}
+	if len(t.Switches)*len(t.VLANs) > maxReach {
+		return tooLarge(reach, maxReach)
 	}
 	for _, check := range []func() error{t.checkNames, t.checkHosts, t.checkLinks, t.checkVLANs} {
 		if err := check(); err != nil {

@@ -2,9 +2,11 @@ package topology_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"testing"
 
+	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/internal/vlantest"
 
 	"github.com/rawlane/rawlane/vlan/topology"
@@ -66,6 +68,28 @@ func TestATopologyWithoutVLANsIsValid(t *testing.T) {
 	net.VLANs = nil
 	if err := net.Validate(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Paths has memory for each switch and VLAN: a topology of too many of both, which takes a file of
+// a few megabytes, is refused before any is taken.
+func TestATopologyOfManySwitchesAndVLANsIsBounded(t *testing.T) {
+	net := &topology.Topology{}
+	for i := range 1 << 16 {
+		net.Switches = append(net.Switches, fmt.Sprint("s", i))
+	}
+	for vid := range transport.VID(1<<10 + 1) {
+		net.VLANs = append(net.VLANs, topology.VLAN{VID: vid + 1})
+	}
+	want := "bad topology: too large: more than 67108864 switches, each counted once for each VLAN"
+	if err := net.Validate(); err == nil || err.Error() != want {
+		t.Errorf("Validate: %v, want %s", err, want)
+	}
+	if _, err := topology.NewPaths(net); err == nil || err.Error() != want {
+		t.Errorf("NewPaths: %v, want %s", err, want)
+	}
+	if _, err := net.Path(0, 0, 1); errors.Is(err, topology.ErrInvalid) {
+		t.Errorf("a path in one VLAN: %v", err)
 	}
 }
 

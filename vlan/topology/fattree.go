@@ -140,6 +140,7 @@ func (b *builder) checkSizes(hosts int) error {
 		{"switches", switches, maxParts},
 		{"links", links, maxParts},
 		{"links in all VLANs together", members, maxMembers},
+		{reach, switches * tops, maxReach},
 	} {
 		if c.n > c.most {
 			return tooLarge(c.what, c.most)

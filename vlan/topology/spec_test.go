@@ -56,6 +56,7 @@ var wrongSpecs = map[string]string{
 	"vbft:1000x4094x1":       `too large: more than 1048576 links`,
 	"vbft3:1x1x64x64x1":      `too large: more than 4094 top switches, one for each VID`,
 	"vbft3:1x10000x1x4000x1": `too large: more than 16777216 links in all VLANs together`,
+	"vbft3:127x1x4094x1x1":   `too large: more than 67108864 switches, each counted once for each VLAN`,
 	"vbft:4x4x4@fast/1G":     `rate "fast": want bits per second as 100M, 1G or 2.5G`,
 }
 
