@@ -1,16 +1,21 @@
 package optimize
 
-// batch returns the current choices with at most opt.Batch of the changes that lead to choice. It
-// makes one change after the other: first those that take load off the worst link, then those after
-// which the cost is least, and none that makes the worst link worse. If there is no such change, it
-// searches for the best plan with so few changes, made together, and returns how many paths it has
-// tried for that.
+// batch returns the current choices with at most opt.Batch of the changes that lead to choice, and
+// those of the pairs that must change. It makes one change after the other: first those that must
+// be, then those that take load off the worst link, then those after which the cost is least; and
+// none of the latter makes the worst link worse. If there is no such change at all, it searches for
+// the best plan with so few changes, made together, and returns how many paths it has tried for
+// that.
 func (p *problem) batch(choice []int32, opt Options) (_ []int32, tried int) {
 	a := p.newAssignment()
 	a.takeCurrent()
 	var open []int
 	for i, c := range choice {
-		if a.choice[i] != c {
+		switch a.choice[i] {
+		case noChoice: // must change
+			a.take(i, c)
+		case c:
+		default:
 			open = append(open, i)
 		}
 	}
@@ -21,11 +26,6 @@ func (p *problem) batch(choice []int32, opt Options) (_ []int32, tried int) {
 		}
 		a.take(open[k], choice[open[k]])
 		open = append(open[:k], open[k+1:]...)
-	}
-	for i := range choice {
-		if a.choice[i] == noChoice { // must change
-			a.take(i, choice[i])
-		}
 	}
 	if a.changed > 0 {
 		return a.choice, 0
@@ -42,9 +42,6 @@ func (a *assignment) nextChange(open []int, choice []int32) (best int) {
 	best = -1
 	relieves, least := false, 0.0
 	for k, i := range open {
-		if a.choice[i] == noChoice {
-			continue
-		}
 		a.addLoad(i, a.choice[i], -1)
 		on, was := a.after(i, a.choice[i])
 		peak, cost := a.after(i, choice[i])

@@ -33,7 +33,8 @@ type Options struct {
 	// those pairs alone change whose VID does not connect them. 0 asks for nothing.
 	MinGain, GainPerChange float64
 	// Batch is the largest number of changes to make at once, of those that lead to the best plan:
-	// none of them makes the worst link worse on the way. 0 is all.
+	// none of them makes the worst link worse on the way. 0 is all. Pairs whose VID does not
+	// connect them change first, and come on top.
 	Batch int
 	// Keep reports which pairs must keep their VID. It may be nil.
 	Keep func(plan.Pair) bool
@@ -119,7 +120,7 @@ func (p *problem) solve(opt Options) (choice []int32, stopped Stop, tried int) {
 		choice, tried = p.leave(before, opt)
 		return choice, GainTooSmall, tried + s.tried
 	}
-	if opt.Batch > 0 && changes > opt.Batch {
+	if opt.Batch > 0 && changes-before.changed > opt.Batch {
 		choice, tried = p.batch(s.choice, opt)
 		return choice, EffortUsed, tried + s.tried
 	}

@@ -385,3 +385,45 @@ func TestOptimizeCountsBothSearches(t *testing.T) {
 		t.Error("no plan took a second search")
 	}
 }
+
+// Pairs that must change come before the changes of a batch, and on top of them: none of these
+// makes the worst link worse than it is then, and one that relieves it comes first. A plan whose
+// other changes fit in a batch is the one without Batch.
+func TestOptimizeConnectsBeforeABatch(t *testing.T) {
+	batches := 0
+	for _, seed := range vlantest.Seeds(400) {
+		top, demand := smallCase(rand.New(rand.NewPCG(seed, 4)))
+		top.VLANs[0].Links = top.VLANs[0].Links[:len(top.VLANs[0].Links)/2]
+		from := vlantest.RandomPlan(top, seed)
+		whole, once, err := optimize.Plan(top, demand, from, optimize.Options{Effort: 2000})
+		if errors.Is(err, topology.ErrNoPath) {
+			continue
+		}
+		got, r, err := optimize.Plan(top, demand, from, optimize.Options{Effort: 2000, Batch: 1})
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		paths := vlantest.Must(topology.NewPaths(top))
+		must := make(map[plan.Pair]transport.VID)
+		for _, p := range demand.Pairs() {
+			if !paths.Connects(p.A, p.B, from.PairVID(p.A, p.B)) {
+				must[p] = got.PairVID(p.A, p.B)
+			}
+		}
+		if len(must) == 0 {
+			continue
+		}
+		batches++
+		alone := judge(t, top, demand, from, from.Exchange(must))
+		if r.After.Worst > alone.worst*(1+1e-9) || len(r.Changes) > len(must)+1 {
+			t.Errorf("seed %d: worst link %v with %d changes, and %v with the %d that must be",
+				seed, r.After.Worst, len(r.Changes), alone.worst, len(must))
+		}
+		if len(once.Changes) <= len(must)+1 && (!reflect.DeepEqual(got, whole) || r.Stopped != once.Stopped) {
+			t.Errorf("seed %d: %d changes, %v; want all %d, %v", seed, len(r.Changes), r.Stopped, len(once.Changes), once.Stopped)
+		}
+	}
+	if batches < 20 {
+		t.Errorf("%d plans had pairs that must change, want 20 at least", batches)
+	}
+}
