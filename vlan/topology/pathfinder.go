@@ -26,7 +26,7 @@ func (t *Topology) choosePaths(most, mostHops int) ([]SwitchPath, error) {
 			if wanted == 0 {
 				wanted = min(f.degree(from), f.degree(to))
 			}
-			for _, hops := range f.find(from, to, wanted) {
+			for _, hops := range f.find(from, to, wanted, mostHops-hopsOfAll) {
 				if len(chosen) == maxPaths {
 					return nil, invalid("more than %d paths between switches with hosts"+
 						" (ask for fewer for each pair)", maxPaths)
@@ -70,11 +70,13 @@ func newPathFinder(t *Topology) *pathFinder {
 
 func (f *pathFinder) degree(s int) int { return len(f.next.of(int32(s))) }
 
-// find returns up to wanted different paths, each the cheapest that remains.
-func (f *pathFinder) find(from, to, wanted int) (paths [][]Hop) {
+// find returns up to wanted different paths, each the cheapest that remains. It ends with the one
+// that takes them beyond so many hops.
+func (f *pathFinder) find(from, to, wanted, mostHops int) (paths [][]Hop) {
 	clear(f.shared)
-	for range wanted {
+	for hops := 0; len(paths) < wanted && hops <= mostHops; {
 		path := f.cheapest(from, to)
+		hops += len(path)
 		if slices.ContainsFunc(paths, func(p []Hop) bool { return slices.Equal(p, path) }) {
 			break
 		}
