@@ -29,13 +29,17 @@ type Case struct {
 //	optimised  the plan of optimize.Plan for CG's exchanges between switches
 //	rerouted   the default plan; each iteration sets these exchanges' pairs to the optimised one
 //
-// The errors are those of traffic.Pattern and optimize.Plan.
+// The errors are those of traffic.Pattern, plan.RoundRobin and optimize.Plan; topology.ErrInvalid
+// where there is no VLAN.
 //
 // Source: VFREC §5.3.
 func Cases(t *topology.Topology) ([]Case, error) {
 	demand, err := traffic.Pattern("cg", len(t.Hosts))
 	if err != nil {
 		return nil, err
+	}
+	if len(t.VLANs) == 0 {
+		return nil, fmt.Errorf("cases: %w: no VLAN (want one at least)", topology.ErrInvalid)
 	}
 	flat, err := topology.Flat(len(t.Hosts))
 	if err != nil {
@@ -67,9 +71,6 @@ func Cases(t *topology.Topology) ([]Case, error) {
 
 // roundRobin returns the default plan for hosts of package ether.
 func roundRobin(hosts int, vids []transport.VID) (*plan.Plan, error) {
-	if len(vids) == 0 {
-		return nil, fmt.Errorf("the topology has no VLAN")
-	}
 	macs := make([]transport.MAC, hosts)
 	for i := range macs {
 		macs[i] = ether.Address(i)

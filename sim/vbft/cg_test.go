@@ -255,6 +255,18 @@ func TestCG_SaysWhatIsWrong(t *testing.T) {
 	}
 }
 
+// A network for which ComputeVLANs has yet to find VLANs has no cases.
+func TestCases_WithoutVLANs(t *testing.T) {
+	network, err := topology.FatTree(4, 4, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	network.VLANs = nil
+	if cases, err := Cases(network); !errors.Is(err, topology.ErrInvalid) {
+		t.Errorf("%d cases, %v; want %v", len(cases), err, topology.ErrInvalid)
+	}
+}
+
 // A run that takes longer than a network's time may is refused, also where few events lead there:
 // lines would count on with numbers that have wrapped.
 func TestCG_LongerThanTimeMayRun(t *testing.T) {
