@@ -50,7 +50,8 @@ type pairDemand struct {
 	forth, back int64 // units from A to B, and back
 	start       int32 // the choice of the current plan, or noChoice
 	// paths has the hops from A to B of each choice, by Hop.Index. Choices that do not connect the
-	// pair are nil. Pairs of the same switches share it.
+	// pair are nil, and all but one if it must keep that. Pairs of the same switches share it, and
+	// those that keep a choice with others that do.
 	paths [][]int32
 }
 
@@ -187,6 +188,7 @@ func (p *problem) addPairs(demand traffic.Matrix) {
 // most as many hops.
 func (p *problem) connect(paths *topology.Paths, keep func(plan.Pair) bool, most int) error {
 	rows := make(map[[2]int][][]int32) // by the two switches
+	kept := make(map[[3]int][][]int32) // by these and the choice
 	hops := 0
 	for i := range p.pairs {
 		d := &p.pairs[i]
@@ -212,8 +214,12 @@ func (p *problem) connect(paths *topology.Paths, keep func(plan.Pair) bool, most
 			d.start = noChoice
 		}
 		if d.start >= 0 && keep != nil && keep(d.pair) {
-			d.paths = make([][]int32, len(row))
-			d.paths[d.start] = row[d.start]
+			only := [3]int{key[0], key[1], int(d.start)}
+			if kept[only] == nil {
+				kept[only] = make([][]int32, len(row))
+				kept[only][d.start] = row[d.start]
+			}
+			d.paths = kept[only]
 		}
 	}
 	return nil

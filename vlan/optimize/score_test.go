@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/rawlane/rawlane/vlan/plan"
 	"github.com/rawlane/rawlane/vlan/topology"
 	"github.com/rawlane/rawlane/vlan/traffic"
 )
@@ -29,6 +30,36 @@ func TestPathTableIsBounded(t *testing.T) {
 	}
 	if err := p.connect(paths, nil, hops-1); !errors.Is(err, traffic.ErrInvalid) {
 		t.Errorf("a hop too many: %v", err)
+	}
+}
+
+// Pairs that keep their VID have no table each: a network may have hundreds of VIDs and hundreds of
+// thousands of pairs.
+func TestPairsThatKeepAChoiceShareIt(t *testing.T) {
+	network, err := topology.FatTree(2, 2, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	demand, err := traffic.Pattern("all", 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep := func(plan.Pair) bool { return true }
+	p, err := newProblem(network, demand, nil, Options{Keep: keep})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := make(map[*[]int32]bool)
+	for i, d := range p.pairs {
+		tables[&d.paths[0]] = true
+		for c, path := range d.paths {
+			if (path != nil) != (int32(c) == d.start) {
+				t.Errorf("pair %d, which keeps choice %d: choice %d is %v", i, d.start, c, path)
+			}
+		}
+	}
+	if len(p.pairs) != 16 || len(tables) != 2 {
+		t.Errorf("%d pairs with %d tables, want 16 with 2: one for each VID", len(p.pairs), len(tables))
 	}
 }
 
