@@ -331,3 +331,48 @@ func TestClose_MessageToItself(t *testing.T) {
 		}
 	})
 }
+
+// A process that dies while the world closes, as does what a process has told itself, finds no
+// request in the engine: their callers have them again, and may have begun them anew.
+func TestClose_RequestsBegunAnew(t *testing.T) {
+	for name, call := range map[string]func(c *Comm, buf []byte) error{
+		"receive": func(c *Comm, buf []byte) error {
+			_, err := Recv(context.Background(), c, buf, 1, 0)
+			return err
+		},
+		"synchronous send": func(c *Comm, buf []byte) error { return Ssend(context.Background(), c, buf, 1, 0) },
+		"to itself":        func(c *Comm, buf []byte) error { return Ssend(context.Background(), c, buf, 0, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, other := openTwo(t, Config{PeerTimeout: time.Second})
+				buf, called := make([]byte, 1), make(chan error)
+				if err := Send(t.Context(), w.Comm(), buf, 1, 1); err != nil { // they know each other
+					t.Fatal(err)
+				}
+				go func() { called <- call(w.Comm(), buf) }()
+				synctest.Wait()
+				if err := other.ep.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if err := Send(t.Context(), w.Comm(), buf, 1, 1); err != nil {
+					t.Fatal(err)
+				}
+				closed := make(chan error)
+				go func() { closed <- w.Close() }() // for as long as the other one may be silent
+				first, again := <-called, call(w.Comm(), buf)
+				if !errors.Is(first, ErrClosed) || !errors.Is(again, ErrClosed) {
+					t.Errorf("%v, and again: %v", first, again)
+				}
+				w.mu.Lock()
+				w.queue(0, item{record: matching.Record{Kind: matching.Matched, ID: 1 << 32}})
+				w.beginTouched()
+				w.mu.Unlock()
+				if down, ok := errors.AsType[*memfifo.PeerDownError](<-closed); !ok || down.Node != 1 {
+					t.Errorf("%v, want that node 1 is down", down)
+				}
+				_ = other.Close() // its endpoint was closed
+			})
+		})
+	}
+}

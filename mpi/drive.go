@@ -46,9 +46,7 @@ func (w *World) act() {
 			w.wakeProbes()
 		case matching.Deliver:
 			r := requestOf(o)
-			if r.active { // else the world was closed meanwhile, and the memory is the caller's
-				copy(r.memory, o.Message.Data)
-			}
+			copy(r.memory, o.Message.Data)
 			w.received(r, o.Message.Source, &o.Message.Envelope)
 			if o.Message.Kept() {
 				w.spare.keepMemory(o.Message.Data)
@@ -327,10 +325,14 @@ func (w *World) disown(r *Request, err error) {
 	w.complete(r, err)
 }
 
-// carryHere carries out an item for this process itself.
+// carryHere carries out an item for this process itself, unless the world was closed meanwhile:
+// then the engine's requests are their callers' again.
 func (w *World) carryHere(it *item) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.closed {
+		return nil
+	}
 	var data []byte
 	if it.record.Kind == matching.Eager {
 		data = it.request.memory

@@ -17,7 +17,7 @@ func (w *World) fetch(r *Request, o *matching.Output) {
 	switch {
 	case from == w.me:
 		s := w.engine.Requested(id)
-		if r.active && s != nil && !s.Owner.(*Request).withdrawn {
+		if s != nil && !s.Owner.(*Request).withdrawn {
 			copy(into, s.Owner.(*Request).memory)
 			w.received(r, o.To, &e)
 		} else {

@@ -389,8 +389,10 @@ func (w *World) fail(node mcd.NodeID, err error) {
 	for _, v := range w.windows {
 		v.fail(p)
 	}
-	w.out = w.engine.Down(rank, w.out[:0])
-	w.act()
+	if !w.closed { // else the engine's requests are their callers' again
+		w.out = w.engine.Down(rank, w.out[:0])
+		w.act()
+	}
 	w.failInAgreements(rank)
 	for r := w.active; r != nil; {
 		next := r.next
