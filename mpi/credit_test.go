@@ -89,3 +89,39 @@ func TestRevoke_GivesBackWhatWasProbed(t *testing.T) {
 		}
 	})
 }
+
+// A program that only asks finds a message behind any number of others, whether it names the sender or
+// not.
+func TestIprobe_BehindThousands(t *testing.T) {
+	for _, from := range []int{0, mpi.AnySource} {
+		bubble(t, 2, late, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+			const others = 3000
+			ctx := t.Context()
+			if c.Rank() == 0 {
+				var sends []*mpi.Request
+				for range others {
+					sends = append(sends, mpi.Isend(c, []byte{1}, 1, 0))
+				}
+				must(t, mpi.WaitAll(ctx, append(sends, mpi.Isend(c, []byte{2}, 1, 1))...))
+				return
+			}
+			found, buf := false, make([]byte, 1)
+			for range 10_000 {
+				var err error
+				if _, found, err = c.Iprobe(from, 1); found || err != nil {
+					must(t, err)
+					break
+				}
+				time.Sleep(time.Millisecond)
+			}
+			if !found {
+				t.Error("not found")
+			}
+			for k := range others + 1 {
+				if _, err := mpi.Recv(ctx, c, buf, 0, k/others); err != nil || int(buf[0]) != 1+k/others {
+					t.Fatalf("message %d: %v, %v", k, buf, err)
+				}
+			}
+		})
+	}
+}

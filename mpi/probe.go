@@ -33,10 +33,12 @@ func (c *Comm) Iprobe(from, tag int) (s Status, found bool, err error) {
 		defer w.mu.Unlock()
 		return c.statusOf(m), true, nil
 	}
-	err = c.noMessage(&q)
-	expect := w.expected(q.Source) // else a program that only asks waits for a dead process for ever
-	w.mu.Unlock()
-	w.expect(expect)
+	if err = c.noMessage(&q); err == nil {
+		// Else a program that only asks never finds a message that waits for credit.
+		w.out = w.engine.Ask(q, w.out[:0])
+		w.act()
+	}
+	w.runExpecting(w.expected(q.Source)) // likewise, it waits for a dead process for ever
 	return Status{}, false, err
 }
 

@@ -32,8 +32,8 @@
 // A message costs its sender one header of credit, and an eager one its bytes. What is kept is paid
 // for, so a receiver that posts nothing keeps a bounded amount. A send without credit waits at the
 // sender, which tells the receiver so. The receiver grants further headers as long as it has a
-// receive, or a probe, that the sender might meet: so a message is found behind any number of
-// others.
+// receive, or a probe, that the sender might meet, and each time that it asks for one: so a message
+// is found behind any number of others.
 //
 // Source: MBCF §2.2; MPI 5.0 §3.5 (order, progress), §3.8 (probe, cancel).
 package matching

@@ -33,6 +33,7 @@ type Engine struct {
 	arrivals uint64     // messages kept
 	wild     []*Receive // posted, from any source, in their order
 	probes   []*Pattern // that somebody waits for
+	asked    Pattern    // one of these, for the time of Ask
 	kept     []*Message // in the order in which they came
 	blocked  []Rank     // who has a receive that is to be offered once an earlier one is gone
 	earlier  []*Pattern // scratch

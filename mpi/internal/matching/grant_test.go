@@ -68,6 +68,33 @@ func TestGrant_WhereItIsWanted(t *testing.T) {
 	}
 }
 
+// Each look for a message grants headers to a process that has used up its own, if its sends wait and
+// may be that message; what comes between two looks grants none.
+func TestAsk_GrantsEachTime(t *testing.T) {
+	e := starved(true)
+	for k, c := range []struct {
+		q    Pattern
+		want int
+	}{{Pattern{2, 0, 7}, 0}, {Pattern{1, 0, 7}, 1}, {Pattern{1, 0, 7}, 0}} {
+		if headers, _ := credited(e.Ask(c.q, nil)); headers != c.want {
+			t.Errorf("look %d: %d headers, want %d", k, headers, c.want)
+		}
+	}
+	r := eager(6, 1)
+	r.More = true
+	if headers, _ := credited(handle(t, e, 1, r)); headers != 0 {
+		t.Errorf("%d headers, and nobody looks", headers)
+	}
+	if headers, _ := credited(e.Ask(Pattern{AnySource, 0, 7}, nil)); headers != 1 {
+		t.Errorf("a look at any source: %d headers", headers)
+	}
+	r.More = false // none waits behind
+	handle(t, e, 1, r)
+	if headers, _ := credited(e.Ask(Pattern{1, 0, 7}, nil)); headers != 0 {
+		t.Errorf("%d headers, and no send waits", headers)
+	}
+}
+
 // Where no message goes with its bytes, headers come back by halves as well.
 func TestCredit_OfHeadersAlone(t *testing.T) {
 	e := New(Config{Size: 2, Headers: 8})

@@ -309,3 +309,12 @@ func (e *Engine) Await(q *Pattern, out []Output) []Output {
 
 // Unawait undoes Await.
 func (e *Engine) Unawait(q *Pattern) { e.probes = remove(e.probes, q) }
+
+// Ask says that somebody has looked for a message and will look again: each time what might be it
+// comes as far as for one that waits.
+func (e *Engine) Ask(q Pattern, out []Output) []Output {
+	e.asked = q
+	out = e.Await(&e.asked, out)
+	e.Unawait(&e.asked)
+	return out
+}
