@@ -33,7 +33,8 @@ func Indexed[T Element](lengths, places []int, of Layout[T]) Layout[T] {
 }
 
 // Struct is blocks of different layouts, lengths[k] of of[k] at places[k], counted in elements:
-// MPI_Type_create_struct.
+// MPI_Type_create_struct. If some of them are of Resized or Subarray, it reaches as far as these
+// do.
 func Struct[T Element](lengths, places []int, of []Layout[T]) Layout[T] {
 	cores := make([]layout.Layout, len(of))
 	for k, l := range of {

@@ -34,6 +34,10 @@ func TestLayout_Forms(t *testing.T) {
 			[]int32{6, 7, 10, 11}, 0, 12,
 		},
 		"resized": {mpi.Contiguous(2, pair.Resized(-1, 3)), []int32{0, 1, 3, 4}, -1, 6},
+		"structs with one that was resized, whose bounds count alone": {
+			mpi.Contiguous(2, mpi.Struct([]int{1, 1}, []int{0, 3}, []mpi.Layout[int32]{one.Resized(0, 2), one})),
+			[]int32{0, 3, 2, 5}, 0, 4,
+		},
 	} {
 		data, packed := make([]int32, 12), make([]int32, len(l.want))
 		for k := range data {

@@ -31,21 +31,31 @@ const (
 // error, and so has each that is made of it. It is not changed once it is made.
 type Layout struct {
 	runs   []run
-	size   int  // bytes in it
-	lower  int  // where it begins: lb
-	extent int  // from one to the next
-	placed bool // it has a beginning and an extent
-	first  int  // the first byte that is in it: true_lb
-	end    int  // behind the last one
+	size   int    // bytes in it
+	lower  int    // where it begins: lb
+	extent int    // from one to the next
+	bounds bounds // whose these two are
+	first  int    // the first byte that is in it: true_lb
+	end    int    // behind the last one
 	err    error
 }
+
+// bounds says what a beginning and an extent are of. Where layouts of two kinds are put together
+// those of the last kind count alone.
+type bounds uint8
+
+const (
+	unbounded bounds = iota // there are none: it is empty
+	ofBytes                 // of what is in it
+	marked                  // of Resized: they are MPI's markers
+)
 
 // run is n pieces of size bytes, each stride behind the last one.
 type run struct{ at, size, n, stride int }
 
 // Bytes returns the layout of bytes that lie one behind the other, of an element for instance.
 func Bytes(size int) Layout {
-	l := Layout{runs: []run{{size: size, n: 1}}, size: size, extent: size, placed: true, end: size}
+	l := Layout{runs: []run{{size: size, n: 1}}, size: size, extent: size, bounds: ofBytes, end: size}
 	if size <= 0 || size > mostBytes {
 		l.err = fmt.Errorf("%d bytes: %w", size, ErrArgument)
 	}
@@ -76,7 +86,8 @@ func Indexed(lengths, places []int, of Layout) (l Layout) {
 }
 
 // Struct returns blocks of different layouts, lengths[k] of of[k] at places[k], counted in units of
-// some bytes: MPI_Type_create_struct.
+// some bytes: MPI_Type_create_struct. If some of them are of Resized or Subarray, it reaches as far
+// as these do.
 func Struct(lengths, places []int, unit int, of []Layout) (l Layout) {
 	if l.same("places", len(places), len(lengths)) && l.same("layouts", len(of), len(lengths)) {
 		for k, n := range lengths {
@@ -110,7 +121,7 @@ func Subarray(sizes, part, start []int, of Layout) (l Layout) {
 // Resized returns the layout with another beginning and extent, counted in units of some bytes:
 // MPI_Type_create_resized.
 func (l Layout) Resized(lower, extent, unit int) Layout {
-	l.lower, l.extent, l.placed = l.product(lower, unit), l.product(extent, unit), true
+	l.lower, l.extent, l.bounds = l.product(lower, unit), l.product(extent, unit), marked
 	return l
 }
 
@@ -130,7 +141,7 @@ func (l *Layout) add(of Layout, at, n, stride int) {
 		l.fail("%d bytes at %d", l.size, at+of.lower)
 		return
 	}
-	l.place(min(at, last)+of.lower, max(at, last)+of.lower+of.extent, of.placed)
+	l.place(min(at, last)+of.lower, max(at, last)+of.lower+of.extent, of.bounds)
 	if of.runs == nil {
 		return
 	}
@@ -142,14 +153,15 @@ func (l *Layout) add(of Layout, at, n, stride int) {
 	l.repeat(of.runs, at, n, stride)
 }
 
-// place has the layout reach from lower to upper, too.
-func (l *Layout) place(lower, upper int, placed bool) {
-	if l.placed && placed {
+// place has the layout reach from lower to upper, too, or alone, or not, as bounds says.
+func (l *Layout) place(lower, upper int, of bounds) {
+	if of < l.bounds || of == unbounded {
+		return
+	}
+	if of == l.bounds {
 		lower, upper = min(l.lower, lower), max(l.lower+l.extent, upper)
 	}
-	if placed {
-		l.lower, l.extent, l.placed = lower, upper-lower, true
-	}
+	l.lower, l.extent, l.bounds = lower, upper-lower, of
 }
 
 // repeat appends runs n times.

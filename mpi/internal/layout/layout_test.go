@@ -9,11 +9,13 @@ import (
 	"testing"
 )
 
-// typemap is the naive twin of a layout: the place of each byte, as MPI 5.0 §5.1 defines it.
+// typemap is the naive twin of a layout: the place of each byte, as MPI 5.0 §5.1 defines it, and its
+// bounds. Where any of them are markers, these alone count.
 type typemap struct {
 	bytes        []int
 	lower, upper int
 	placed       bool
+	marked       bool
 }
 
 func (m *typemap) extent() int { return m.upper - m.lower }
@@ -23,9 +25,9 @@ func (m *typemap) add(of typemap, at int) {
 		m.bytes = append(m.bytes, at+b)
 	}
 	switch lower, upper := at+of.lower, at+of.upper; {
-	case !of.placed:
-	case !m.placed:
-		m.lower, m.upper, m.placed = lower, upper, true
+	case !of.placed, m.marked && !of.marked:
+	case !m.placed, of.marked && !m.marked:
+		m.lower, m.upper, m.placed, m.marked = lower, upper, true, of.marked
 	default:
 		m.lower, m.upper = min(m.lower, lower), max(m.upper, upper)
 	}
@@ -93,12 +95,12 @@ func random(rng *rand.Rand, depth int) (Layout, typemap) {
 				m.add(twin, (row*columns+column)*twin.extent())
 			}
 		}
-		m.lower, m.upper, m.placed = 0, rows*columns*twin.extent(), true
+		m.lower, m.upper, m.placed, m.marked = 0, rows*columns*twin.extent(), true, true
 		return Subarray([]int{rows, columns}, []int{height, width}, []int{top, left}, of), m
 	default:
 		lower, extent := rng.IntN(9)-4, rng.IntN(48)-8
 		m = twin
-		m.lower, m.upper, m.placed = 3*lower, 3*(lower+extent), true
+		m.lower, m.upper, m.placed, m.marked = 3*lower, 3*(lower+extent), true, true
 		return of.Resized(lower, extent, 3), m
 	}
 }
