@@ -190,7 +190,11 @@ func (l *authLink) deliver(r *auth.Frame, slot int) {
 		e.receiveProbe(l.nic, &f, &e.header)
 		return
 	}
-	p, cause := e.owner(l.nic, &f, &e.header)
+	if cause, elsewhere := e.isForOthers(&e.header); elsewhere { // the group was left meanwhile
+		e.dropped[cause].Add(1)
+		return
+	}
+	p, cause := e.owner(l.nic, f.Src, &e.header)
 	if p == nil {
 		e.dropped[cause].Add(1)
 		return

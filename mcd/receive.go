@@ -40,12 +40,17 @@ func (e *Endpoint) receive(nic int, frames []transport.Frame, more bool) {
 			e.receiveControl(nic, &frames[i], end)
 			continue
 		}
-		p, cause := e.owner(nic, &frames[i], &e.header)
-		if p == nil {
+		if cause, elsewhere := e.isForOthers(&e.header); elsewhere {
 			e.dropped[cause].Add(1)
 			continue
 		}
+		// Before its port is looked for: what is refused for that has come, and comes once.
 		if e.auth != nil && !e.nics[nic].auth.authenticate(&frames[i], end) {
+			continue
+		}
+		p, cause := e.owner(nic, frames[i].Src, &e.header)
+		if p == nil {
+			e.dropped[cause].Add(1)
 			continue
 		}
 		if p != to {
@@ -127,24 +132,26 @@ var faultDrops = [...]drop{
 	wire.BadKind:     dropKind,
 }
 
-// owner returns the port that a well-formed message of this cluster is for, or nil and the cause
-// for which it is dropped.
-func (e *Endpoint) owner(nic int, f *transport.Frame, h *wire.Header) (*Port, drop) {
+// isForOthers reports whether a well-formed message of this cluster is not for this node, and the
+// cause for which it is dropped then.
+func (e *Endpoint) isForOthers(h *wire.Header) (drop, bool) {
 	switch h.Kind {
 	case wire.Unicast:
-		if NodeID(h.To) != e.cfg.Node {
-			return nil, dropNode
-		}
+		return dropNode, NodeID(h.To) != e.cfg.Node
 	case wire.Multicast:
-		if (*e.groups.Load())[GroupID(h.To)] == 0 {
-			return nil, dropGroup
-		}
+		return dropGroup, (*e.groups.Load())[GroupID(h.To)] == 0
 	}
+	return 0, false
+}
+
+// owner returns the port that a message to this node is for, or nil and the cause for which it is
+// dropped.
+func (e *Endpoint) owner(nic int, src transport.MAC, h *wire.Header) (*Port, drop) {
 	p := e.ports[h.DstPort].Load()
 	if p == nil {
 		return nil, dropNoPort
 	}
-	if !p.opts.SkipSourceCheck && !e.sourceMatches(nic, f.Src, NodeID(h.From)) {
+	if !p.opts.SkipSourceCheck && !e.sourceMatches(nic, src, NodeID(h.From)) {
 		return nil, dropSource
 	}
 	return p, 0
