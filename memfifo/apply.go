@@ -202,7 +202,7 @@ func (p *peer) applyPushes(records []byte) (rest []byte) {
 		records = records[pushHead+n:]
 	}
 	if run.publish() && f.waiting.Load() > 0 {
-		f.waiters.wake(nil)
+		f.waiters.wakeOne()
 	}
 	return records
 }

@@ -56,13 +56,16 @@ func (f *FIFO) Key() Key { return f.key }
 // If b is shorter, the record stays, and the error is io.ErrShortBuffer and says the length. Other
 // errors: ErrClosed, the context's; a *SendersDownError if Expect has asked for it.
 func (f *FIFO) Pop(ctx context.Context, b []byte) (int, error) {
+	if n, ok, err := f.TryPop(b); ok || err != nil {
+		return n, err
+	}
+	defer f.wakeNext()
 	for {
-		n, ok, err := f.TryPop(b)
-		if ok || err != nil {
-			return n, err
-		}
-		if err := f.Wait(ctx); err != nil {
+		if err := f.wait(ctx); err != nil {
 			return 0, err
+		}
+		if n, ok, err := f.TryPop(b); ok || err != nil {
+			return n, err
 		}
 	}
 }
@@ -130,6 +133,23 @@ func (f *FIFO) Wait(ctx context.Context) error {
 	if !f.ring.empty() {
 		return nil
 	}
+	defer f.wakeNext()
+	return f.wait(ctx)
+}
+
+// wakeNext wakes one of those who wait if there is a record. What comes wakes one, which it is
+// enough for: who was woken wakes the next one, as there may be more, or it leaves the record. One
+// that did not wait need not: what it leaves has woken another one.
+func (f *FIFO) wakeNext() {
+	if f.waiting.Load() > 0 && !f.ring.empty() {
+		f.d.mu.Lock()
+		f.waiters.wakeOne()
+		f.d.mu.Unlock()
+	}
+}
+
+// wait is Wait. The caller calls wakeNext when it has done what it waited for.
+func (f *FIFO) wait(ctx context.Context) error {
 	f.waiting.Add(1)
 	defer f.waiting.Add(-1)
 	return f.d.sleepUntil(ctx, &f.waiters, f.hasEnded, &f.expected, func() bool { return !f.ring.empty() })
@@ -208,7 +228,7 @@ func (f *FIFO) append(from *peer, rec []byte) bool {
 	}
 	f.senders.served = true
 	if f.waiting.Load() > 0 {
-		f.waiters.wake(nil)
+		f.waiters.wakeOne()
 	}
 	return true
 }
