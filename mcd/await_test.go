@@ -37,28 +37,31 @@ func TestAwait_EndsWithTheEndpoint(t *testing.T) {
 	})
 }
 
-// Close, or the end of its context, ends a wait that spins, however long Config.Spin is.
+// Close, or the end of its context, ends a wait that spins, however long Config.Spin is. In a bubble
+// no time passes while it spins, so nothing else ends it: on a crowded machine it would sleep soon.
 func TestAwait_SpinEnds(t *testing.T) {
-	e := open(t, 1, 1, func(cfg *mcd.Config) { cfg.Spin = time.Hour })[0]
-	ctx, cancel := context.WithCancel(context.Background())
-	for _, c := range []struct {
-		end  func()
-		want error
-	}{
-		{cancel, context.Canceled},
-		{func() { _ = e.Close() }, mcd.ErrClosed},
-	} {
-		ended := make(chan error)
-		go func() {
-			var never mcd.Completion
-			ended <- e.Await(ctx, &never)
-		}()
-		for e.Progress(); e.Progress(); { // until the goroutine leads, most likely
+	synctest.Test(t, func(t *testing.T) {
+		e := open(t, 1, 1, func(cfg *mcd.Config) { cfg.Spin = time.Hour })[0]
+		ctx, cancel := context.WithCancel(context.Background())
+		for _, c := range []struct {
+			end  func()
+			want error
+		}{
+			{cancel, context.Canceled},
+			{func() { _ = e.Close() }, mcd.ErrClosed},
+		} {
+			ended := make(chan error)
+			go func() {
+				var never mcd.Completion
+				ended <- e.Await(ctx, &never)
+			}()
+			for e.Progress(); e.Progress(); { // until the goroutine leads, most likely
+			}
+			c.end()
+			if err := <-ended; !errors.Is(err, c.want) {
+				t.Errorf("%v, want %v", err, c.want)
+			}
+			ctx = context.Background()
 		}
-		c.end()
-		if err := <-ended; !errors.Is(err, c.want) {
-			t.Errorf("%v, want %v", err, c.want)
-		}
-		ctx = context.Background()
-	}
+	})
 }

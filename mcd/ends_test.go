@@ -423,6 +423,10 @@ func TestClose_WaitsEndBeforeTheLocksAreBack(t *testing.T) {
 				}
 				ports = append(ports, p)
 			}
+			var posted RecvDesc
+			if err := ports[2].PostRecv(&posted); err != nil {
+				t.Fatal(err)
+			}
 			received, awaited := make(chan error, 1), make(chan error, 1)
 			go func() {
 				_, _, err := ports[2].Recv(t.Context(), nil)
@@ -438,6 +442,9 @@ func TestClose_WaitsEndBeforeTheLocksAreBack(t *testing.T) {
 			synctest.Wait()
 			if len(received) == 0 || name == "endpoint" && len(awaited) == 0 {
 				t.Errorf("%s: %d of Recv and %d of Await have ended while it closes", name, len(received), len(awaited))
+			}
+			if !posted.Done() {
+				t.Errorf("%s: a posted descriptor is not done while it closes", name)
 			}
 			close(l.told)
 			<-closed
