@@ -94,3 +94,22 @@ func TestRetries_Bounds(t *testing.T) {
 		}
 	}
 }
+
+// Data that is lost for a while and then arrives, again and again, is no path that loses it: each
+// acknowledgement begins the count of lost ones anew.
+func TestDataLost_CountsSinceTheLastProgress(t *testing.T) {
+	p := newPair(t, 120).open()
+	a := p.ends[0]
+	for lost := time.Duration(0); lost < 3*DefaultPeerTimeout; {
+		a.write(p.now, Requests, 20)
+		p.send(0)
+		p.inTransit[1] = nil
+		began := p.now
+		p.timeOut(0, minRetries)
+		lost += p.now.Sub(began)
+		p.pass(time.Second)
+		if s := p.streams[a.out[Requests]]; !a.done() || s.got != s.sent || a.failures > 0 {
+			t.Fatalf("after %v without answers in all: done %t, %+v, %d failures", lost, a.done(), s, a.failures)
+		}
+	}
+}

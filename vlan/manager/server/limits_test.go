@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -459,6 +460,16 @@ func TestSilentProgramsHoldAnAnswerUpBriefly(t *testing.T) {
 			t.Errorf("%d silent after %v", c.Silent, took)
 		}
 	})
+}
+
+// A folder is synced indeed: one that cannot be is an error.
+func TestSyncFolder(t *testing.T) {
+	if err := syncFolder(t.TempDir()); err != nil {
+		t.Error(err)
+	}
+	if err := syncFolder("/proc/self"); err == nil && runtime.GOOS == "linux" {
+		t.Error("no error of a folder that no kernel syncs")
+	}
 }
 
 // A change is synced before it takes the old state's place, and the folder afterwards.
