@@ -15,7 +15,7 @@ import (
 func hostileUnit(name string, keys bool) *unit {
 	u := &unit{
 		layer: "L11", name: name, counts: "hostile frames", namespaces: true,
-		goals: [3]uint64{20_000, 10_000_000, 100_000_000}, pieces: [2]uint64{100_000, 2_000_000},
+		goals: [3]uint64{100_000, 10_000_000, 100_000_000}, pieces: [2]uint64{125_000, 2_000_000},
 	}
 	if !keys {
 		u.goals[commit] = 0

@@ -4,7 +4,7 @@
 // virtual time, searches of all states, mutants that the tests must catch, fuzzing, and clusters of
 // real sockets under faults.
 //
-//	go run ./bench/campaign --commit                       what .ci/run runs, about a minute
+//	go run ./bench/campaign --commit                       what .ci/run runs, some minutes
 //	go run ./bench/campaign --nightly --hours 8            what takes a night
 //	go run ./bench/campaign --release --layer L1,L3        the full size of two layers
 //

@@ -26,7 +26,7 @@ func layers(root string) ([]*unit, error) {
 	all := append(simulations(), []*unit{
 		{
 			layer: "L3", name: "mutants", counts: "mutants",
-			goals: [3]uint64{4, mutantCount, mutantCount}, pieces: [2]uint64{1, 1},
+			goals: [3]uint64{10, mutantCount, mutantCount}, pieces: [2]uint64{1, 1},
 			work: workMutants, check: mutantsCaught,
 		},
 		{
@@ -42,7 +42,7 @@ func layers(root string) ([]*unit, error) {
 			layer: "L13", name: "builds", counts: "checks",
 			goals: [3]uint64{0, uint64(len(checks)), uint64(len(checks))}, pieces: [2]uint64{1, 1}, work: workChecks,
 		},
-		soakUnits()[0], soakUnits()[1], gridUnit(2, 0), gridUnit(7, 2), gridUnit(13, 0), gridUnit(31, 0),
+		soakUnits()[0], soakUnits()[1], gridUnit(2, 0), gridUnit(7, 6), gridUnit(13, 0), gridUnit(31, 0),
 		deathsUnit(),
 	}...)
 	for _, t := range targets {
@@ -57,7 +57,7 @@ func simulations() []*unit {
 		{
 			layer: "L0", name: "barrier", counts: "states",
 			goals: [3]uint64{1, 1, 1}, pieces: [2]uint64{1, 1},
-			work: searched{enginePackage, "-search.nodes=2", "-search.nodes=4"}.work, pkg: enginePackage,
+			work: searched{enginePackage, "-search.nodes=3 -search.states=8000", "-search.nodes=4"}.work, pkg: enginePackage,
 		},
 		{
 			layer: "L0", name: "reliable", counts: "states",

@@ -48,7 +48,7 @@ func start(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var o options
 	flags := flag.NewFlagSet("campaign", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.BoolVar(&o.profiles[commit], "commit", false, "what runs with each commit: about a minute")
+	flags.BoolVar(&o.profiles[commit], "commit", false, "what runs with each commit: some minutes")
 	flags.BoolVar(&o.profiles[nightly], "nightly", false, "what runs at night")
 	flags.BoolVar(&o.profiles[release], "release", false, "what runs before a release: the full size")
 	flags.Float64Var(&o.hours, "hours", 0, "begin nothing new after so many hours; 0: until all is done")

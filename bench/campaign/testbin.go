@@ -110,7 +110,7 @@ func (s seeded) run(ctx context.Context, w *workshop, bin string, seed, n uint64
 	return judge(string(out), err, strings.Join(append([]string{repeat}, s.flags...), " "))
 }
 
-// searched is the search of a core's states: of few of them with --commit.
+// searched is the search of a core's states, by these flags: of few of them with --commit.
 type searched struct{ pkg, few, all string }
 
 func (s searched) work(ctx context.Context, w *workshop, _, _ uint64) (result, error) {
@@ -122,7 +122,8 @@ func (s searched) work(ctx context.Context, w *workshop, _, _ uint64) (result, e
 	if err != nil {
 		return result{}, err
 	}
-	cmd := w.command(ctx, bin, "-test.run", "^TestSearch$", "-test.v", "-test.timeout", "10h", how)
+	args := []string{"-test.run", "^TestSearch$", "-test.v", "-test.timeout", "10h"}
+	cmd := w.command(ctx, bin, append(args, strings.Fields(how)...)...)
 	cmd.Dir = filepath.Join(w.root, s.pkg)
 	out, err := cmd.CombinedOutput()
 	return judge(string(out), err, fmt.Sprintf("go test ./%s -run '^TestSearch$' -v -timeout 10h %s", s.pkg, how))
