@@ -70,6 +70,9 @@ func TestSilence_RepeatedSuspensions(t *testing.T) {
 // them: neither alone is enough.
 func TestRetries_Bounds(t *testing.T) {
 	const timeout = time.Second
+	if minRetries < 8 {
+		t.Errorf("a peer is asked %d times at least, want 8: one that was suspended is asked after it woke", minRetries)
+	}
 	for _, x := range []struct {
 		name     string
 		interval time.Duration
