@@ -205,3 +205,15 @@ func TestGoldenVectorsAreDocumented(t *testing.T) {
 		}
 	}
 }
+
+// A header that is parsed into again has nothing of the frame before.
+func TestParse_IntoAHeaderThatWasUsed(t *testing.T) {
+	var h Header
+	for _, tagged := range []bool{true, false} {
+		b := make([]byte, HeaderLen)
+		Put(b, &Header{Kind: Unicast, Tagged: tagged, TCI: 5}, nil)
+		if fault := Parse(b, &h); fault != OK || h.Tagged != tagged {
+			t.Errorf("%v, tagged %t, want %t", fault, h.Tagged, tagged)
+		}
+	}
+}
