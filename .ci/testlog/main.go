@@ -1,4 +1,4 @@
-// Command testlog reads the output of "go test -json", prints what a person wants to see of it (packages, skipped
+// Command testlog reads the output of "go test -json", prints what a person wants to see of it (packages, their times, skipped
 // tests with their reason), and closes with the failures, each with its output, their names, and a line of counts. A
 // test that began and has no end has failed: its program was ended under it. With -no-skips a skipped test is a
 // failure, unless it says that a program is not installed, or that it was asked to be short.
@@ -15,7 +15,10 @@ import (
 	"strings"
 )
 
-type event struct{ Action, Package, Test, Output string }
+type event struct {
+	Action, Package, Test, Output string
+	Elapsed                       float64 // seconds
+}
 
 type log struct {
 	passed, failed, skipped, forbidden int
@@ -38,7 +41,7 @@ func (l *log) add(e event, noSkips bool) {
 		return
 	case "pass":
 		if e.Test == "" {
-			fmt.Printf("ok   %s\n", e.Package)
+			fmt.Printf("ok   %s %.0fs\n", e.Package, e.Elapsed)
 		} else {
 			l.passed++
 		}
