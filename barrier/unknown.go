@@ -14,7 +14,7 @@ import (
 // beginning.
 
 const (
-	maxTombstones = 64  // of closed groups; the oldest go first
+	maxTombstones = 64  // of closed groups; those go first whose goodbyes were heard, then the oldest
 	maxEarly      = 256 // kept messages; the oldest go first, and a nack brings them back
 )
 
@@ -88,7 +88,8 @@ func (s *Service) bury(c *memberSet) {
 	delete(s.sets, c.identity)
 	s.last = nil
 	if len(s.tombstones) == maxTombstones {
-		s.tombstones = slices.Delete(s.tombstones, 0, 1)
+		least := max(0, slices.IndexFunc(s.tombstones, func(c *memberSet) bool { return c.engine.ByeAcked() }))
+		s.tombstones = slices.Delete(s.tombstones, least, least+1)
 	}
 	s.tombstones = append(s.tombstones, c)
 }
