@@ -13,9 +13,28 @@ import "fmt"
 // Source: SCMD §4.
 func Hierarchical(inner, outer Algorithm, group int) Algorithm {
 	mustBeGroup(group)
-	return hierarchical(fmt.Sprintf("hier:%d:%v:%v", group, inner, outer), inner, outer,
+	a := hierarchical(fmt.Sprintf("hier:%d:%v:%v", group, inner, outer), inner, outer,
 		func(p part) part { return within(group, p) }, func(p part) part { return leaders(group, p) })
+	a.choose = chooseLevels(Hierarchical, inner, outer, group)
+	return a
 }
+
+// chooseLevels returns what chooses a hierarchy for a size, if a level of it is Auto, or has one: of
+// the algorithms that this chooses, so that their names tell members of other costs apart. A last
+// group that is smaller has the one of the others. It is nil if nothing is to be chosen.
+func chooseLevels(of func(inner, outer Algorithm, group int) Algorithm, inner, outer Algorithm, group int) (
+	choose func(size int) Algorithm,
+) {
+	if inner.choose == nil && outer.choose == nil {
+		return nil
+	}
+	return func(size int) Algorithm {
+		return of(inner.For(min(group, size)), outer.For(groups(size, group)), group)
+	}
+}
+
+// groups returns how many groups there are.
+func groups(size, group int) int { return (size + group - 1) / group }
 
 // hierarchical is Hierarchical with groups of any kind: within runs a part in each of them, and
 // leaders among their lowest ranks.
@@ -42,8 +61,9 @@ func HierarchicalRepeated(inner, outer Algorithm, group int) Algorithm {
 	mustBeGroup(group)
 	full := within(group, inner.all())
 	return Algorithm{
-		name: fmt.Sprintf("repeated:%d:%v:%v", group, inner, outer),
-		in:   sequence(full, leaders(group, outer.all()), full),
+		name:   fmt.Sprintf("repeated:%d:%v:%v", group, inner, outer),
+		in:     sequence(full, leaders(group, outer.all()), full),
+		choose: chooseLevels(HierarchicalRepeated, inner, outer, group),
 	}
 }
 
@@ -76,7 +96,7 @@ func within(group int, p part) part {
 // leaders runs p among the lowest ranks of the groups.
 func leaders(group int, p part) part {
 	return func(b *builder) {
-		count := (b.size + group - 1) / group
+		count := groups(b.size, group)
 		if b.rank%group != 0 {
 			b.skip(count, p)
 			return

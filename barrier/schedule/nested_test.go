@@ -3,8 +3,10 @@ package schedule
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A hierarchy of hierarchies ends in one multicast, however deep: each rank but one tells once.
@@ -62,6 +64,51 @@ func TestAuto_UsesAllNetworks(t *testing.T) {
 		}
 		if len(used) != nics {
 			t.Errorf("%d networks, and it uses %v", nics, used)
+		}
+	}
+}
+
+// Members that give Auto other costs are told apart by the algorithm's name for their size wherever
+// they have other schedules, also where Auto is within others. The name says the schedule.
+func TestAuto_NamesTellCostsApart(t *testing.T) {
+	costs := []LogP{DefaultLogP, {Os: 100 * time.Microsecond, L: time.Microsecond}, {Os: time.Microsecond, L: time.Second}}
+	for what, of := range map[string]func(auto Algorithm) Algorithm{
+		"alone":            func(a Algorithm) Algorithm { return a },
+		"within groups":    func(a Algorithm) Algorithm { return Hierarchical(a, Star(), 5) },
+		"among leaders":    func(a Algorithm) Algorithm { return Hierarchical(Shuffle(), a, 3) },
+		"repeated":         func(a Algorithm) Algorithm { return HierarchicalRepeated(a, a, 4) },
+		"striped":          func(a Algorithm) Algorithm { return Stripe(Hierarchical(a, a, 4), 2) },
+		"two levels below": func(a Algorithm) Algorithm { return Hierarchical(Star(), Hierarchical(a, a, 3), 2) },
+	} {
+		differ := false
+		for size := 2; size <= 40; size++ {
+			schedules := map[string]string{}
+			for _, p := range costs {
+				a := of(Auto(p))
+				if err := a.Check(size); err != nil {
+					t.Fatalf("%s, %d ranks: %v", what, size, err)
+				}
+				var steps [][]Step
+				for rank := range size {
+					steps = append(steps, a.Steps(rank, size))
+				}
+				name, schedule := a.For(size).String(), fmt.Sprint(steps)
+				if other, is := schedules[name]; is && other != schedule {
+					t.Errorf("%s, %d ranks: two schedules have the name %s", what, size, name)
+				}
+				schedules[name] = schedule
+				parsed, err := Parse(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := parsed.Steps(size-1, size); !reflect.DeepEqual(got, steps[size-1]) {
+					t.Errorf("%s, %d ranks: %s is parsed as another schedule", what, size, name)
+				}
+			}
+			differ = differ || len(schedules) > 1
+		}
+		if !differ {
+			t.Errorf("%s: all costs choose alike: this shows nothing", what)
 		}
 	}
 }

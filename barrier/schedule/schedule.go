@@ -65,7 +65,8 @@ func (a Algorithm) String() string { return a.name }
 // IsZero reports whether a is none.
 func (a Algorithm) IsZero() bool { return a.name == "" }
 
-// For returns the algorithm that a is for a group of that size: itself, unless it is Auto.
+// For returns the algorithm that a is for a group of that size: itself, unless it is Auto, or
+// made of it: then what that chooses.
 func (a Algorithm) For(size int) Algorithm {
 	if a.choose != nil {
 		return a.choose(size)
