@@ -136,6 +136,10 @@ func (t *Table) all(yield func(*Destination) bool) {
 func (t *Table) Changes(dst transport.MAC) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.changes(dst)
+}
+
+func (t *Table) changes(dst transport.MAC) uint64 {
 	d := t.find(dst)
 	if d.mac != dst {
 		return 0
@@ -155,6 +159,23 @@ func (t *Table) Set(routes ...Route) error {
 		}
 	}
 	return t.change(routes, false)
+}
+
+// Update makes the tag of frames to dst what f makes of it, in one step: nobody changes the table
+// between the look at it and the change. f is given the tag that such frames have now, be it the
+// default one, and Changes; it must call no method of the table. If it returns false, nothing
+// changes. Update returns Changes as it is then. Errors as for Set.
+func (t *Table) Update(
+	dst transport.MAC, f func(now transport.OptionalTag, changes uint64) (next transport.OptionalTag, change bool),
+) (changes uint64, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now, _ := t.find(dst).Route()
+	tag, change := f(now, t.changes(dst))
+	if change {
+		err = t.change([]Route{{dst, tag}}, false)
+	}
+	return t.changes(dst), err
 }
 
 // Replace makes routes the table's only ones. With an error, which is ErrBadRoute, the old ones

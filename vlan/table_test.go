@@ -227,6 +227,48 @@ func TestTable_ChangesCountsWhatIsSet(t *testing.T) {
 	}
 }
 
+// An update is given what is in force, and changes the destination's own route alone, or nothing.
+func TestTable_Update(t *testing.T) {
+	a, b := station(1), station(2)
+	table := newTable(t, by(a, 1), by(transport.Broadcast, 5))
+	for _, c := range []struct {
+		name    string
+		dst     transport.MAC
+		now     transport.VID
+		changes uint64 // before
+		next    transport.VID
+		change  bool
+		after   uint64
+		fails   bool
+	}{
+		{"no change", a, 1, 1, 2, false, 1, false},
+		{"a change", a, 1, 1, 2, true, 2, false},
+		{"to the same", a, 2, 2, 2, true, 3, false},
+		{"to a bad one", a, 2, 3, 4095, true, 3, true},
+		{"by the default, no change", b, 5, 0, 7, false, 0, false},
+		{"by the default", b, 5, 0, 7, true, 1, false},
+		{"of the default", transport.Broadcast, 5, 1, 6, true, 2, false},
+	} {
+		got, err := table.Update(c.dst, func(now transport.OptionalTag, changes uint64) (transport.OptionalTag, bool) {
+			if now != by(c.dst, c.now).OptionalTag || changes != c.changes {
+				t.Errorf("%s: it is told %v, %d changes, want VID %d, %d", c.name, now, changes, c.now, c.changes)
+			}
+			return by(c.dst, c.next).OptionalTag, c.change
+		})
+		want := c.now
+		if c.change && !c.fails {
+			want = c.next
+		}
+		if got != c.after || got != table.Changes(c.dst) || errors.Is(err, vlan.ErrBadRoute) != c.fails ||
+			table.Route(c.dst).Tag.VID != want {
+			t.Errorf("%s: %d changes, %v, VID %d", c.name, got, err, table.Route(c.dst).Tag.VID)
+		}
+	}
+	if r := table.Routes(); len(r) != 3 {
+		t.Errorf("routes are %v, want 3", r)
+	}
+}
+
 func TestTable_WithoutDefaultIsUntagged(t *testing.T) {
 	table := newTable(t, by(a, 5))
 	if got := table.Route(b); got != transport.Untagged {

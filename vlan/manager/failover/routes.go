@@ -34,50 +34,57 @@ type tableRoutes struct {
 	overrides map[transport.MAC]override
 }
 
-// override is a route in place of another one.
+// override is a tag in place of another one.
 type override struct {
-	was, is vlan.Route
+	was, is transport.OptionalTag
 	changes uint64 // of the table, once it was set
 }
 
 // isInForce reports whether nobody has set another route since, be it the same one: that is the
-// program's own. The caller holds mu.
-func (r *tableRoutes) isInForce(o override) bool {
-	return r.route(o.is.Dst) == o.is && r.table.Changes(o.is.Dst) == o.changes
+// program's own.
+func (o override) isInForce(now transport.OptionalTag, changes uint64) bool {
+	return now == o.is && changes == o.changes
 }
 
 func (r *tableRoutes) VIDs(peer transport.MAC) (inForce, preferred transport.VID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := r.route(peer)
-	before := now
-	if o, ok := r.overrides[peer]; ok && r.isInForce(o) {
-		before = o.was
-	}
-	return vidOf(now), vidOf(before)
+	_, _ = r.table.Update(peer, func(now transport.OptionalTag, changes uint64) (transport.OptionalTag, bool) {
+		inForce, preferred = vidOf(now), vidOf(r.preferred(peer, now, changes))
+		return now, false
+	})
+	return inForce, preferred
 }
 
-// vidOf is the VID of frames that go by a route; 0: they are untagged.
-func vidOf(r vlan.Route) transport.VID {
-	if !r.Tagged {
+// preferred returns the tag that frames to a peer would have without overrides. The caller holds mu.
+func (r *tableRoutes) preferred(peer transport.MAC, now transport.OptionalTag, changes uint64) transport.OptionalTag {
+	if o, ok := r.overrides[peer]; ok && o.isInForce(now, changes) {
+		return o.was
+	}
+	return now
+}
+
+// vidOf is the VID of frames with a tag; 0: they are untagged.
+func vidOf(t transport.OptionalTag) transport.VID {
+	if !t.Tagged {
 		return 0
 	}
-	return r.Tag.VID
+	return t.Tag.VID
 }
 
 func (r *tableRoutes) Override(peer transport.MAC, vid transport.VID, _ string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := r.route(peer)
-	o := override{was: now, is: now}
-	o.is.Tagged, o.is.Tag.VID = true, vid
-	if before, again := r.overrides[peer]; again && r.isInForce(before) {
-		o.was = before.was
-	}
-	if err := r.table.Set(o.is); err != nil {
+	var o override
+	changes, err := r.table.Update(peer, func(now transport.OptionalTag, changes uint64) (transport.OptionalTag, bool) {
+		o.was, o.is = r.preferred(peer, now, changes), now
+		o.is.Tagged, o.is.Tag.VID = true, vid
+		return o.is, true
+	})
+	if err != nil {
 		return err
 	}
-	o.changes = r.table.Changes(peer)
+	o.changes = changes
 	r.overrides[peer] = o
 	return nil
 }
@@ -85,17 +92,17 @@ func (r *tableRoutes) Override(peer transport.MAC, vid transport.VID, _ string) 
 func (r *tableRoutes) Restore(peer transport.MAC, _ string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if o, ok := r.overrides[peer]; ok && r.isInForce(o) {
-		if err := r.table.Set(o.was); err != nil {
-			return err
-		}
+	o, ok := r.overrides[peer]
+	if !ok {
+		return nil
 	}
-	delete(r.overrides, peer)
-	return nil
-}
-
-func (r *tableRoutes) route(peer transport.MAC) vlan.Route {
-	return vlan.Route{Dst: peer, OptionalTag: r.table.Route(peer)}
+	_, err := r.table.Update(peer, func(now transport.OptionalTag, changes uint64) (transport.OptionalTag, bool) {
+		return o.was, o.isInForce(now, changes)
+	})
+	if err == nil {
+		delete(r.overrides, peer)
+	}
+	return err
 }
 
 // Manager returns the routes of a node's manager, which tells all programs of the node, and shows

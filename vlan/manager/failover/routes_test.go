@@ -2,6 +2,7 @@ package failover_test
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,5 +103,53 @@ func TestARouteThatTheProgramSetsIsItsOwn(t *testing.T) {
 				t.Errorf("restored: VIDs %d and %d, want %d", inForce, preferred, c.want)
 			}
 		})
+	}
+}
+
+// A route that the program sets at the very time of an override, or of its end, is not lost: it is in
+// force, or comes back with the end.
+func TestARouteThatTheProgramSetsMeanwhileIsKept(t *testing.T) {
+	peer := transport.MAC{2, 0, 0, 0, 0, 1}
+	by := func(vid transport.VID) vlan.Route {
+		return vlan.Route{Dst: peer, OptionalTag: transport.Tagged(transport.Tag{VID: vid})}
+	}
+	for _, during := range []string{"override", "restore"} {
+		lost := 0
+		for range 20_000 {
+			table, err := vlan.NewTable([]vlan.Route{by(1)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := failover.Table(table)
+			if during == "restore" {
+				if err := r.Override(peer, 2, ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var set sync.WaitGroup
+			begun := make(chan struct{})
+			set.Go(func() {
+				close(begun)
+				if err := table.Set(by(3)); err != nil {
+					t.Error(err)
+				}
+			})
+			<-begun
+			if during == "override" {
+				err = r.Override(peer, 2, "")
+			} else {
+				err = r.Restore(peer, "")
+			}
+			set.Wait()
+			if err := errors.Join(err, r.Restore(peer, "")); err != nil {
+				t.Fatal(err)
+			}
+			if tag := table.Route(peer); tag != by(3).OptionalTag {
+				lost++
+			}
+		}
+		if lost > 0 {
+			t.Errorf("%s: the program's route was lost %d times", during, lost)
+		}
 	}
 }
