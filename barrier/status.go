@@ -35,8 +35,9 @@ type MemberStatus struct {
 const statusInterval = 5 * time.Millisecond
 
 // Status asks all members whether they have entered the barrier of that number that this node
-// entered last, and returns their answers by rank. It returns when all have answered or ctx ends;
-// then the others have NoAnswer. ErrClosed: the group or the endpoint is closed.
+// entered last, or the first one if it has entered none, and returns their answers by rank. It
+// returns when all have answered or ctx ends; then the others have NoAnswer. ErrClosed: the group
+// or the endpoint is closed.
 func (g *Group) Status(ctx context.Context, number uint8) ([]MemberStatus, error) {
 	e := g.all.engine
 	for request := e.RequestStatus; ; request = e.RepeatStatus {

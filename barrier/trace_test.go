@@ -112,6 +112,27 @@ func TestStatus(t *testing.T) {
 	})
 }
 
+// Before this node has entered a barrier the question is who has entered the first one: not this node.
+func TestStatus_BeforeTheFirstBarrier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 3, 1, fault.Config{}, 1)
+		all := c.groups(t, barrier.GroupConfig{PeerTimeout: time.Minute})
+		arrive(t, all[2], barrier.Options{})
+		want := []barrier.Presence{barrier.NotEntered, barrier.NotEntered, barrier.Entered}
+		for node := range all {
+			got, err := all[node].Status(limit(t), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for k, m := range got {
+				if m.Presence != want[k] {
+					t.Errorf("node %d asks: node %d: %v, want %v", node, k, m.Presence, want[k])
+				}
+			}
+		}
+	})
+}
+
 // Requests at one time for several numbers do not take each other's answers.
 func TestStatus_OfTwoNumbersAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -19,12 +19,15 @@ func (p Presence) String() string {
 }
 
 // RequestStatus asks all members whether they have entered the last generation of a number that
-// this one has entered. Each number has a request of its own.
+// this one has entered; the first, if it has entered none. Each number has a request of its own.
 func (e *Engine) RequestStatus(number uint8, out []Send) []Send {
 	m := e.machine(number)
 	m.status, m.statusOf = make([]Presence, e.cfg.Size), m.generation
 	m.status[e.cfg.Rank] = Entered
-	return append(out, Send{schedule.All, 0, e.message(StatusRequest, number, 0, m.generation)})
+	if m.entered.IsZero() {
+		m.statusOf, m.status[e.cfg.Rank] = 1, NotEntered
+	}
+	return append(out, Send{schedule.All, 0, e.message(StatusRequest, number, 0, m.statusOf)})
 }
 
 // RepeatStatus asks again the members that have not answered.
