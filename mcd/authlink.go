@@ -161,8 +161,8 @@ func (l *authLink) ask(now monotime.Time, mac transport.MAC) {
 }
 
 // receiveContact handles a contact frame, and delivers what was kept for it. The caller holds the
-// poll lock; messages from slot on are free.
-func (l *authLink) receiveContact(f *transport.Frame, slot int) {
+// poll lock.
+func (l *authLink) receiveContact(f *transport.Frame) {
 	e, now := l.e, clock.Now()
 	l.load(f)
 	verdict, out := l.verifier.Contact(now, &l.frame, &e.authHeader, l.out[:0])
@@ -171,13 +171,11 @@ func (l *authLink) receiveContact(f *transport.Frame, slot int) {
 		e.auth.rxContacts.Add(1)
 	}
 	l.transmit(now, f)
-	released := l.verifier.Released()
+	e.batch.kept = l.verifier.Released()
 	if l.roamer != nil && l.frame.Proves {
 		l.roamer.Authentic(f) // it has answered just now: no recorded frame does that
 	}
-	for i := range released {
-		l.deliver(&released[i], slot)
-	}
+	e.deliverKept()
 }
 
 // deliver delivers a frame that was kept until its sender had answered.

@@ -176,8 +176,8 @@ func (e *Endpoint) busyPoll() {
 const unmaskAfter = 250 * time.Microsecond
 
 // unmaskLoop is the goroutine that unmasks wake-ups when a leader has left them masked, and makes
-// the last call of Receive that it owed, if nobody polls any more. It ends when Close closes
-// e.masked.
+// the last call of Receive that it owed, or receives what one that did not return has left, if
+// nobody polls any more. It ends when Close closes e.masked.
 func (e *Endpoint) unmaskLoop() {
 	for range e.masked {
 		for {
@@ -214,6 +214,10 @@ func (e *Endpoint) tryUnmask(seen uint64, set monotime.Time) bool {
 		return false
 	}
 	e.maskWakeups(false)
-	e.onIdle()
+	if !e.batch.isOver() {
+		e.poll(false)
+	} else {
+		e.onIdle()
+	}
 	return true
 }

@@ -36,6 +36,7 @@ type pollState struct {
 	lock       atomic.Bool
 	frames     [pollBatch]transport.Frame
 	messages   [pollBatch]Message // of the frames
+	batch      batch              // of the frames
 	header     wire.Header        // of the frame that is being parsed
 	authHeader wire.Auth          // likewise, if the endpoint has keys
 	owed       []*Port            // those whose Receive was told that more follows
@@ -78,7 +79,7 @@ func (s *pollState) tryLockPoll() bool { return !s.lock.Load() && s.lock.Compare
 // unlockPoll gives the poll lock back.
 func (s *pollState) unlockPoll() {
 	s.locked.Add(1)
-	if len(s.owed) > 0 && !s.wakeupsOff {
+	if (len(s.owed) > 0 || !s.batch.isOver()) && !s.wakeupsOff {
 		s.wakeUnmaskLoop()
 	}
 	s.lock.Store(false)
@@ -119,10 +120,15 @@ func (s *pollState) wakeUnmaskLoop() {
 	}
 }
 
-// poll takes one batch from each link and delivers it. It returns how many frames there were. more
+// poll takes one batch from each link and delivers it, after what a Receive function that did not
+// return has left of the last one. It returns how many frames there were, of these one. more
 // says that the caller polls again at once. The caller holds the lock.
 func (e *Endpoint) poll(more bool) int {
 	total, last := 0, len(e.nics)-1
+	if !e.batch.isOver() { // before the link has its frames back
+		total++
+		e.receiveRest(true)
+	}
 	for i := range e.nics {
 		n, _ := e.nics[i].link.Poll(e.frames[:]) // a link that fails tells its linkLoop, too
 		e.receive(i, e.frames[:n], more || i < last)

@@ -2,6 +2,7 @@ package mcd
 
 import (
 	"github.com/rawlane/rawlane/internal/prefetch"
+	"github.com/rawlane/rawlane/mcd/internal/auth"
 	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -20,11 +21,36 @@ type Message struct {
 // memory meanwhile: one takes about as long as the other.
 const ahead = 2
 
+// batch is the frames of one poll of a link that are being received. Where a Receive function
+// panics, or ends its goroutine, it has the others, with which the next poll goes on: they have left
+// the link, and are for other ports, too.
+type batch struct {
+	nic       int
+	frames    []transport.Frame // to be looked at
+	kept      []auth.Frame      // to be delivered before them: their sender has answered
+	to        *Port             // gets messages[from:end]; nil: there are none
+	from, end int               // messages from end on are free
+}
+
+// isOver reports whether nothing is left.
+func (b *batch) isOver() bool { return b.to == nil && len(b.frames) == 0 && len(b.kept) == 0 }
+
 // receive parses a batch of frames and delivers each run of messages to one port at once. more says
 // that the poller looks again at once. The caller holds the poll lock.
 func (e *Endpoint) receive(nic int, frames []transport.Frame, more bool) {
-	var to *Port // of the run messages[from:end]
-	var from, end int
+	if len(frames) > 0 {
+		e.batch = batch{nic: nic, frames: frames}
+		e.receiveRest(more)
+	}
+}
+
+// receiveRest is receive of what is left of a batch. Before each call of a port's, batch is what is
+// left after it.
+func (e *Endpoint) receiveRest(more bool) {
+	e.deliverKept()
+	b := &e.batch
+	nic, frames, to, from, end := b.nic, b.frames, b.to, b.from, b.end
+	b.to = nil
 	for i := range frames {
 		if i+ahead < len(frames) {
 			prefetch.Read(frames[i+ahead].Payload)
@@ -33,10 +59,12 @@ func (e *Endpoint) receive(nic int, frames []transport.Frame, more bool) {
 			continue
 		}
 		if e.header.Kind >= wire.Probe {
+			b.frames, b.end = frames[i:], end
 			if to != nil {
 				to.deliver(e.messages[from:end], true)
 				to = nil
 			}
+			b.frames = frames[i+1:]
 			e.receiveControl(nic, &frames[i], end)
 			continue
 		}
@@ -53,17 +81,29 @@ func (e *Endpoint) receive(nic int, frames []transport.Frame, more bool) {
 			e.dropped[cause].Add(1)
 			continue
 		}
+		e.messages[end].set(nic, frames[i].Src, &e.header)
 		if p != to {
 			if to != nil {
+				b.frames, b.to, b.from, b.end = frames[i+1:], p, end, end+1
 				to.deliver(e.messages[from:end], true)
+				b.to = nil
 			}
 			to, from = p, end
 		}
-		e.messages[end].set(nic, frames[i].Src, &e.header)
 		end++
 	}
+	b.frames, b.to = nil, nil
 	if to != nil {
 		to.deliver(e.messages[from:end], more)
+	}
+}
+
+// deliverKept delivers what was kept until its sender had answered.
+func (e *Endpoint) deliverKept() {
+	for b := &e.batch; len(b.kept) > 0; {
+		r := &b.kept[0]
+		b.kept = b.kept[1:]
+		e.nics[b.nic].auth.deliver(r, b.end)
 	}
 }
 
@@ -107,7 +147,7 @@ func (e *Endpoint) receiveControl(nic int, f *transport.Frame, slot int) {
 	l := e.nics[nic].auth
 	switch {
 	case e.header.Kind == wire.Contact:
-		l.receiveContact(f, slot)
+		l.receiveContact(f)
 	case l == nil || l.authenticate(f, slot):
 		e.receiveProbe(nic, f, &e.header)
 	}

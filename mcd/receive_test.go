@@ -305,6 +305,113 @@ func TestReceive_EndsALinksGoroutine(t *testing.T) {
 	})
 }
 
+// One that does not return takes nothing from the other messages that came with its own, be they for
+// other ports or the same, or probes: they are received by the next poll, and the counters add up. Where
+// nobody polls but the endpoint's own goroutines, these go on with them.
+func TestReceive_ThatDoesNotReturn_LosesNoMessages(t *testing.T) {
+	const rounds = 6
+	for name, keys := range map[string]func(*mcd.Config){
+		"without keys": func(*mcd.Config) {}, "with keys": keyed(ring(1, true)),
+	} {
+		for _, byItself := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				cfg := mcd.Config{Spin: -1}
+				keys(&cfg)
+				links := switched(t, 2)
+				if !byItself {
+					links[0], links[1] = linktest.Pipe()
+				}
+				es := wrapped(t, cfg, links...)
+				from := port(t, es[0], 1)
+				first := openPort(t, es[1], 9, mcd.PortOptions{Receive: func([]mcd.Message, bool) {}})
+				send(t, from, first.Addr(), nil)
+				for range 100 { // they get to know each other
+					es[0].Progress()
+					es[1].Progress()
+					time.Sleep(time.Millisecond)
+				}
+				var rec recorder
+				ends := 0
+				bad := openPort(t, es[1], 1, mcd.PortOptions{Receive: func(batch []mcd.Message, _ bool) {
+					if len(batch) == 0 {
+						return
+					}
+					if ends++; !byItself && ends%2 == 0 {
+						panic("by the test")
+					}
+					runtime.Goexit()
+				}})
+				good, backlog := openPort(t, es[1], 2, rec.options("(", ")")), port(t, es[1], 3)
+				for range rounds {
+					for _, p := range []*mcd.Port{bad, good, bad, bad, backlog, good} {
+						send(t, from, p.Addr(), []byte("x"))
+					}
+				}
+				for range 100 {
+					if byItself {
+						time.Sleep(time.Millisecond)
+						continue
+					}
+					var polled sync.WaitGroup
+					polled.Add(1)
+					go func() {
+						defer polled.Done()
+						defer func() { _ = recover() }()
+						es[1].Progress()
+					}()
+					polled.Wait()
+				}
+				for i, p := range []*mcd.Port{bad, good, backlog} {
+					if got, want := p.Counters().RxMessages, uint64(rounds*[]int{3, 2, 1}[i]); got != want {
+						t.Errorf("%s, by itself: %v: port %v has received %d messages, want %d", name, byItself, p.Addr(), got, want)
+					}
+				}
+				if got := strings.Count(rec.take(), "x"); got != 2*rounds {
+					t.Errorf("%s, by itself: %v: a port's function has got %d messages, want %d", name, byItself, got, 2*rounds)
+				}
+			})
+		}
+	}
+}
+
+// One that does not return, before a probe of the same batch, and a watcher of that probe that does not,
+// have no message received twice.
+func TestReceive_ThatDoesNotReturn_BeforeAProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := piped(t)
+		var rec recorder
+		from, good := port(t, a, 1), openPort(t, b, 2, rec.options("(", ")"))
+		bad := openPort(t, b, 3, mcd.PortOptions{Receive: func(batch []mcd.Message, _ bool) {
+			if len(batch) > 0 {
+				panic("by the test")
+			}
+		}})
+		defer b.WatchProbes(func(*mcd.Probe) { panic("by the test") })()
+		send(t, from, good.Addr(), []byte("x"))
+		send(t, from, bad.Addr(), nil)
+		if _, err := a.TryProbe(mcd.Path{Node: b.Node()}, mcd.ProbeOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		panics := 0
+		for range 10 {
+			func() {
+				defer func() {
+					if recover() != nil {
+						panics++
+					}
+				}()
+				b.Progress()
+			}()
+		}
+		if panics != 2 {
+			t.Errorf("%d calls did not return, want 2", panics)
+		}
+		if g, b := good.Counters().RxMessages, bad.Counters().RxMessages; g != 1 || b != 1 || strings.Count(rec.take(), "x") != 1 {
+			t.Errorf("received %d and %d messages, want 1 and 1", g, b)
+		}
+	})
+}
+
 // A last call that panics takes none from the other ports that are owed theirs.
 func TestReceive_LastCallThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
