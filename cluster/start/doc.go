@@ -27,10 +27,11 @@
 //	JOB_COMPLETION_INDEX, RAWLANE_NODES          Kubernetes    see below
 //
 // If all processes are on one host they meet in shared memory. If each is on a host of its own they
-// meet on the network: by the interface that RAWLANE_INTERFACES names, or the only one that there
-// is, and by raw sockets, or UDP where those are refused. If some share a host and others do not,
-// their links are UDP's, with shared memory for those of the same host; this takes PMI-1, by which
-// they tell each other where they listen.
+// meet on the network: by the first interface that RAWLANE_INTERFACES names, or the only one that
+// there is, and by raw sockets, or UDP where those are refused. Further interfaces are the
+// program's: a node has one network. If some share a host and others do not, their links are UDP's,
+// with shared memory for those of the same host; this takes PMI-1, by which they tell each other
+// where they listen.
 //
 // RAWLANE_LINK (ring, packet, xdp, udp, shm) asks for another link, RAWLANE_KEY_FILE names the key
 // of the cluster, and RAWLANE_SEGMENT a segment of shared memory for those of a host.

@@ -182,8 +182,8 @@ func checkKind(kind string) error {
 	return fmt.Errorf("%w: %s=%s (want ring, packet, xdp, udp or shm)", ErrEnvironment, EnvLink, kind)
 }
 
-// networkInterface returns the name of the interface that the environment asks for, or of the only
-// Ethernet that is up.
+// networkInterface returns the name of the first interface that the environment asks for, or of the
+// only Ethernet that is up.
 func networkInterface(env func(string) string) (string, error) {
 	if name, _, _ := strings.Cut(env(EnvInterfaces), ","); name != "" {
 		return name, nil
