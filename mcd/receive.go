@@ -22,8 +22,8 @@ type Message struct {
 const ahead = 2
 
 // batch is the frames of one poll of a link that are being received. Where a Receive function
-// panics, or ends its goroutine, it has the others, with which the next poll goes on: they have left
-// the link, and are for other ports, too.
+// panics, or ends its goroutine, it has the others, with which the next poll goes on: they have
+// left the link, and are for other ports, too.
 type batch struct {
 	nic       int
 	frames    []transport.Frame // to be looked at

@@ -19,9 +19,9 @@ func Hierarchical(inner, outer Algorithm, group int) Algorithm {
 	return a
 }
 
-// chooseLevels returns what chooses a hierarchy for a size, if a level of it is Auto, or has one: of
-// the algorithms that this chooses, so that their names tell members of other costs apart. A last
-// group that is smaller has the one of the others. It is nil if nothing is to be chosen.
+// chooseLevels returns what chooses a hierarchy for a size, if a level of it is Auto, or has one:
+// of the algorithms that this chooses, so that their names tell members of other costs apart. A
+// last group that is smaller has the one of the others. It is nil if nothing is to be chosen.
 func chooseLevels(of func(inner, outer Algorithm, group int) Algorithm, inner, outer Algorithm, group int) (
 	choose func(size int) Algorithm,
 ) {

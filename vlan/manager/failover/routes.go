@@ -56,7 +56,8 @@ func (r *tableRoutes) VIDs(peer transport.MAC) (inForce, preferred transport.VID
 	return inForce, preferred
 }
 
-// preferred returns the tag that frames to a peer would have without overrides. The caller holds mu.
+// preferred returns the tag that frames to a peer would have without overrides. The caller holds
+// mu.
 func (r *tableRoutes) preferred(peer transport.MAC, now transport.OptionalTag, changes uint64) transport.OptionalTag {
 	if o, ok := r.overrides[peer]; ok && o.isInForce(now, changes) {
 		return o.was
