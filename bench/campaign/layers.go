@@ -57,7 +57,8 @@ func simulations() []*unit {
 		{
 			layer: "L0", name: "barrier", counts: "states",
 			goals: [3]uint64{1, 1, 1}, pieces: [2]uint64{1, 1},
-			work: searched{enginePackage, "-search.nodes=3 -search.states=8000", "-search.nodes=4"}.work, pkg: enginePackage,
+			work: searched{enginePackage, "-search.nodes=3 -search.states=8000", "-search.nodes=4"}.work,
+			pkg:  enginePackage,
 		},
 		{
 			layer: "L0", name: "reliable", counts: "states",
