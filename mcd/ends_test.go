@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -221,39 +220,6 @@ func TestClose_WhileAPortCloses(t *testing.T) {
 		close(l.told)
 		<-ended
 	})
-}
-
-// Where nothing comes, a goroutine that waits with default settings sleeps soon. A busy machine
-// makes it late now and then, but not each time.
-func TestDefaultSpin_IsBrief(t *testing.T) {
-	const tries, want = 100, 10 * time.Millisecond
-	best := time.Hour
-	for range tries {
-		links, err := fabric.Links(1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e, err := Open(Config{}, links[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		var c Completion
-		ended := make(chan error)
-		start := time.Now()
-		go func() { ended <- e.Await(context.Background(), &c) }()
-		for !c.asleep.Load() {
-			runtime.Gosched()
-		}
-		best = min(best, time.Since(start))
-		c.Complete(nil)
-		if err := errors.Join(<-ended, e.Close()); err != nil {
-			t.Fatal(err)
-		}
-		if best < want {
-			return
-		}
-	}
-	t.Errorf("the quickest of %d waits began to sleep after %v, want less than %v", tries, best, want)
 }
 
 // A message is as long as the lowest MTU allows, whichever link it takes: receivers have buffers of

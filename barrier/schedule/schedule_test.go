@@ -58,7 +58,7 @@ func TestSchedule_LargeSizes(t *testing.T) {
 	for _, a := range generators() {
 		size := 301 + rng.IntN(4700)
 		if testing.Short() {
-			size = 301 + rng.IntN(300)
+			size = 101 + rng.IntN(100)
 		}
 		if err := a.Check(size); err != nil {
 			t.Errorf("seed %d: %v", seed, err)

@@ -184,9 +184,13 @@ func TestEstimates_ChooseNearlyAsWalksDo(t *testing.T) {
 			worst, at = over, fmt.Sprintf("%s: %v: %v", name, s, chosen)
 		}
 	}
+	sizes, all := []int{66, 100, 128, 250}, []int{0, 1, 2, 4, 16, 48, 200}
+	if testing.Short() {
+		sizes, all = []int{66, 128}, []int{0, 2, 16}
+	}
 	for name, local := range costs {
-		for _, size := range []int{66, 100, 128, 250} {
-			for _, cores := range []int{0, 1, 2, 4, 16, 48, 200} {
+		for _, size := range sizes {
+			for _, cores := range all {
 				try(name, OneHost(size, cores, local))
 			}
 		}
@@ -207,7 +211,7 @@ func TestEstimates_ChooseNearlyAsWalksDo(t *testing.T) {
 func TestCandidates_EstimatesOfRanksWithCores(t *testing.T) {
 	const most = 1.25
 	for name, p := range costs {
-		for _, size := range []int{65, 66, 100, 128, 250} {
+		for _, size := range []int{65, 100, 128} {
 			shape := OneHost(size, 0, p)
 			var names, walked []string
 			for _, a := range candidates(size) {

@@ -372,7 +372,7 @@ func TestAgreement_Exhaustive(t *testing.T) {
 			most := math.MaxInt
 			switch {
 			case testing.Short(): // with the race detector, from which a core without goroutines gains little
-				most = *states / 10
+				most = *states / 30
 			case !*whole:
 				most = *states
 			}
