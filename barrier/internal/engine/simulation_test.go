@@ -22,7 +22,7 @@ var (
 // which is what -short is used with.
 func runs(n int) int {
 	if testing.Short() {
-		return (n + 4) / 5
+		return (n + 9) / 10
 	}
 	return n
 }
