@@ -217,7 +217,7 @@ func (d *Domain) end() {
 		w.wake(ErrClosed)
 	}
 	for _, f := range d.fifos {
-		f.waiters.wake(ErrClosed)
+		f.waiters.wake(nil) // as in FIFO.Close
 	}
 	d.leave()
 }

@@ -173,7 +173,7 @@ func (f *FIFO) Close() error {
 		f.expected.release()
 		delete(f.d.fifos, f.key.ID)
 		f.d.recentQ = nil
-		f.waiters.wake(ErrClosed)
+		f.waiters.wake(nil) // for records that are there, and else they find that it is closed
 		f.resume()
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,6 +94,58 @@ func TestFIFO_WhoWasWokenWakesTheNext(t *testing.T) {
 			all.Wait()
 			if sum != others*(others+1)/2 {
 				t.Errorf("%s: the records' sum is %d", name, sum)
+			}
+		})
+	}
+}
+
+// Records that are there go to those who wait as their FIFO is closed, or the domain: each record
+// has woken one of them at most by then.
+func TestFIFO_RecordsOfAClosedOneGoToThoseWhoWait(t *testing.T) {
+	for name, end := range map[string]func(*FIFO) error{
+		"the FIFO":   (*FIFO).Close,
+		"the domain": func(f *FIFO) error { return f.d.Close() },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			d, _ := openRaw(t)
+			defer d.ep.Close()
+			defer d.Close()
+			f, err := d.NewFIFO(1, make([]byte, 1024))
+			if err != nil {
+				t.Fatal(err)
+			}
+			const records = 3
+			var all sync.WaitGroup
+			var closed atomic.Int32
+			for range records + 1 {
+				all.Go(func() {
+					var b [8]byte
+					switch n, err := f.Pop(t.Context(), b[:]); {
+					case errors.Is(err, ErrClosed):
+						closed.Add(1)
+					case n != len(b) || err != nil:
+						t.Errorf("%s: %d bytes, %v", name, n, err)
+					}
+				})
+			}
+			synctest.Wait()
+			f.pops.Lock() // who was woken has not come to the records yet
+			d.mu.Lock()
+			run := f.ring.begin()
+			for i := range uint64(records) {
+				run.append(binary.BigEndian.AppendUint64(nil, i))
+			}
+			run.publish()
+			f.waiters.wakeOne()
+			d.mu.Unlock()
+			if err := end(f); err != nil {
+				t.Error(err)
+			}
+			f.pops.Unlock()
+			all.Wait()
+			if left := f.Len(); left > 0 || closed.Load() != 1 {
+				t.Errorf("%s is closed: %d waits of %d have ended with that, and %d bytes of records are left",
+					name, closed.Load(), records+1, left)
 			}
 		})
 	}
