@@ -21,7 +21,8 @@ const (
 	// ChecksumPayload covers header and payload, from the sender's memory to the receiver's.
 	ChecksumPayload
 	// ChecksumHeader covers the header alone. Whether a payload arrives as it was sent is left to
-	// the link: to the Ethernet FCS of each hop, which NICs and switches check, or UDP's checksum.
+	// the link: to the Ethernet FCS of each hop, which NICs and switches check, and on links over
+	// UDP to its checksum, which receivers of the trains of ring and packet links do not look at.
 	// What memory, buses and switches do to it between those checks is not noticed. It saves a look
 	// at each byte at both ends.
 	ChecksumHeader
