@@ -38,6 +38,8 @@ func alike(line string) string {
 //	hold 1 [lane=0], resume 1 [lane=0]           an end cannot process records, and can again
 //	close 1                                      says bye
 //	restart 1                                    begins an end anew, with another incarnation
+//	say 0 KIND [src=a] [dst=b] [sequence=N] [ack=N] [credit=N] [lane=0] [bytes=0]    a frame that 0 has not sent
+//	counters 1                                   what an end has dropped
 //
 // In a frame, "data 5:100! ack 3" is frame 5 of its lane with records of 100 bytes, which requests
 // an acknowledgement, and brings one of all before 3. Incarnations are a, b and so on.
@@ -188,7 +190,9 @@ func (st *story) Do(words []string) error {
 }
 
 func (st *story) command(words []string) error {
-	options := map[string]int{"size": 120, "start": 0, "records": 1, "bytes": 100, "lane": 0}
+	options := map[string]int{
+		"size": 120, "start": 0, "records": 1, "bytes": 100, "lane": 0, "sequence": 0, "ack": 0, "credit": Window,
+	}
 	for _, w := range words[1:] {
 		key, value, is := strings.Cut(w, "=")
 		n, err := strconv.Atoi(value)
@@ -231,6 +235,10 @@ func (st *story) command(words []string) error {
 		e.c.Uncork(lane)
 	case "hold":
 		e.held[lane] = true
+	case "say":
+		return st.say(e, words, options)
+	case "counters":
+		st.counters(e)
 	case "resume":
 		e.held[lane] = false
 		e.resume(lane)
@@ -245,6 +253,59 @@ func (st *story) command(words []string) error {
 	}
 	e.pump()
 	return nil
+}
+
+// say sends a frame that an end has not sent, between the current incarnations or others. Data
+// brings the next record of the end's program.
+func (st *story) say(e *storyEnd, words []string, options map[string]int) error {
+	kinds := map[string]Kind{"data": Data, "ack": Ack, "hello": Hello, "hello_ack": HelloAck, "bye": Bye, "bye_ack": ByeAck}
+	lane := uint8(options["lane"])
+	h := Header{
+		Lane: lane, AckLane: lane, Credit: uint16(options["credit"]), Src: e.c.local, Dst: e.c.remote,
+		Sequence: uint32(options["sequence"]), Ack: uint32(options["ack"]),
+	}
+	if len(words) > 2 {
+		h.Kind = kinds[words[2]]
+	}
+	for _, w := range words[1:] {
+		key, life, _ := strings.Cut(w, "=")
+		switch key {
+		case "src":
+			h.Src = st.lives[life[0]-'a']
+		case "dst":
+			h.Dst = 0
+			if life != "0" {
+				h.Dst = st.lives[life[0]-'a']
+			}
+		}
+	}
+	b := make([]byte, maxAckLen)
+	b = b[:h.put(b)]
+	if h.Kind == Data {
+		record := make([]byte, options["bytes"])
+		e.model.write(record, e.out[lane])
+		b = append(b, record...)
+	}
+	st.send(e.node, e.peer, b)
+	return nil
+}
+
+// counters notes what an end has not taken.
+func (st *story) counters(e *storyEnd) {
+	c := e.c.cfg.Counters
+	var words []string
+	for _, one := range []struct {
+		what string
+		n    uint64
+	}{
+		{"duplicate", c.Duplicate}, {"out of order", c.OutOfOrder}, {"beyond the window", c.BeyondWindow},
+		{"stale incarnation", c.StaleIncarnation}, {"too long", c.TooLong}, {"retransmitted", c.Retransmitted},
+	} {
+		if one.n > 0 {
+			words = append(words, fmt.Sprintf("%s %d", one.what, one.n))
+		}
+	}
+	st.Note("(%d counts: %s)", e.node, strings.Join(words, ", "))
 }
 
 func (st *story) end(k int) *storyEnd { return st.Nodes[k].(*storyEnd) }
