@@ -20,12 +20,14 @@ func TestTranscripts(t *testing.T) {
 // story is nodes and the frames between them. Frames take no time, and arrive in the order in
 // which they were sent when a command delivers them. The commands, besides those of transcript.Net:
 //
-//	group [b] algo=A n=N [members=1,2] [2=B]   makes a group, of all N nodes or some; node 2 runs algorithm B
+//	group [b] algo=A n=N [members=1,2] [2=B] [nics=2]    makes a group, of all N nodes or some; node 2 runs
+//	                                           algorithm B
 //	arrive [b] [number=7] 0 1                  nodes enter a barrier
 //	leave 2                                    says goodbye to its groups; again until all have heard, then forget
 //	forget 2                                   forgets its groups but for the goodbye
 //	restart 3                                  has a node that has crashed begin anew, in the same groups
 //	status 0                                   requests the status of number 0
+//	say 0 1 KIND [number=N] [label=N] [gen=1]  a message that node 0 has not sent
 type story struct {
 	transcript.Net
 	groups []storyGroup
@@ -76,6 +78,8 @@ func (tr *story) Do(words []string) error {
 		for _, m := range s.members {
 			m.left = true
 		}
+	case "say":
+		return tr.say(s, args[1:])
 	case "status":
 		s.members[0].flush(s.members[0].RequestStatus(0, nil))
 	case "restart":
@@ -84,6 +88,25 @@ func (tr *story) Do(words []string) error {
 	default:
 		return fmt.Errorf("there is no %q", words[0])
 	}
+	return nil
+}
+
+// say sends a message of the first group that a node's engine has not sent.
+func (tr *story) say(s *site, args []string) error {
+	to, err := tr.Node(args)
+	if err != nil || len(args) < 2 {
+		return fmt.Errorf("say what to whom? %w", err)
+	}
+	options := map[string]uint64{"gen": 1}
+	for _, a := range args[2:] {
+		key, value, _ := strings.Cut(a, "=")
+		if options[key], err = strconv.ParseUint(value, 10, 32); err != nil {
+			return err
+		}
+	}
+	kinds := map[string]Kind{"notify": Notify, "nack": Nack, "bye_ack": ByeAck, "status_request": StatusRequest}
+	msg := s.members[0].message(kinds[args[1]], uint8(options["number"]), uint8(options["label"]), uint32(options["gen"]))
+	tr.send(s.node, 0, []int{to}, msg.Append(nil))
 	return nil
 }
 
@@ -98,6 +121,8 @@ func (tr *story) group(args []string) error {
 			g.cfg.Algorithm, err = schedule.Parse(value)
 		case "n":
 			n, err = strconv.Atoi(value)
+		case "nics":
+			g.cfg.NICs, err = strconv.Atoi(value)
 		case "members":
 			g.nodes, err = integers(strings.Split(value, ","))
 		default:
