@@ -23,7 +23,7 @@ func TestTranscripts(t *testing.T) {
 //
 //	stations 4 [size=3] [trip=50us]     stations with the addresses 0 to 3; each expects a cluster of that size
 //	begin 0 1 [as=2]                    stations begin discovery, or begin it anew, as the nodes of their addresses or as node 2
-//	say 3 as=1 [size=3] [mac=2] [complete]    a stranger announces what it likes
+//	say 3 as=1 [size=3] [mac=2] [networks=2] [complete]    a stranger announces what it likes
 //
 // In a frame, "1 of 3, seeking" is the announcement of node 1.
 type story struct {
@@ -133,6 +133,9 @@ func (st *story) Do(words []string) error {
 		a := Announcement{Seeking: !slices.Contains(words, "complete"), Size: uint16(options["size"]), MACs: []transport.MAC{mac(s.address, 0)}}
 		if forged := options["mac"]; forged >= 0 {
 			a.MACs[0] = mac(forged, 0)
+		}
+		for nic := 1; nic < options["networks"]; nic++ {
+			a.MACs = append(a.MACs, mac(s.address, nic))
 		}
 		s.say(s.others(), uint16(options["as"]), &a)
 		return nil
