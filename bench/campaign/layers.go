@@ -13,8 +13,8 @@ const (
 	enginePackage   = "barrier/internal/engine"
 	reliablePackage = "memfifo/internal/reliable"
 
-	mutantCount = 67 // those of testdata/mutants.txt
-	scriptCount = 50 // a round number of them below what the tree has
+	mutantCount = 67  // those of testdata/mutants.txt
+	scriptCount = 150 // a round number of them below what the tree has
 )
 
 // layers are all units of the tree. docs/reliability.md says what each layer is for.

@@ -11,7 +11,8 @@ import (
 // scripted are the packages whose cores are tested by frame scripts: text files of what goes in,
 // and of what has to come out at which instant.
 var scripted = []string{
-	"./" + enginePackage, "./" + reliablePackage, "./cluster/internal/discovery", "./sim/ether",
+	"./" + enginePackage, "./" + reliablePackage, "./cluster/internal/discovery", "./mcd/internal/auth",
+	"./mpi/internal/consensus", "./mpi/internal/matching", "./rawnet/internal/mux", "./sim/ether",
 }
 
 // workScripts is layer L5. It fails, too, if scripts are no longer found.
