@@ -1,6 +1,9 @@
 package mpi
 
-import "context"
+import (
+	"cmp"
+	"context"
+)
 
 // Bcast gives root's buf to all: MPI_Bcast. A short one is a multicast, as Algorithms says. Errors:
 // ErrRank, ErrTruncate, ErrFreed, ErrRevoked, ErrClosed; ErrWithdrawn if the root has given up; a
@@ -179,7 +182,10 @@ func Allgather[T Element](ctx context.Context, c *Comm, data, all []T) error {
 	return c.do(ctx, "allgather", func(o collective) error {
 		switch o.algorithm("allgather", len(bytesOf(data))) {
 		case byMulticast:
-			return o.multicast(bytesOf(all), 0, func() error { return gatherEqual(o, data, all, 0) })
+			return o.multicast(bytesOf(all), 0, func() error {
+				err := gatherEqual(o, data, all, 0) // the others wait for this one's part
+				return cmp.Or(err, checkCount("all", len(all), len(data)*o.Size()))
+			})
 		case byEach:
 			return gatherHere(o, data, all)
 		}

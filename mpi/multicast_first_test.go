@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -126,5 +127,33 @@ func TestAlgorithms_InACrowd(t *testing.T) {
 				closeAll(worlds)
 			})
 		})
+	}
+}
+
+// A process whose result of an Allgather has another length than the parts together is told so, by
+// whichever algorithm; the others have its part.
+func TestAllgather_LengthAtOne(t *testing.T) {
+	for alone := 1; alone < 3; alone++ {
+		for _, length := range []int{2, 4} {
+			synctest.Test(t, func(t *testing.T) {
+				worlds, _ := openLossy(t, 3, allByMulticast, func() bool { return false })
+				inAll(worlds, func(c *mpi.Comm) {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					if c.Rank() == alone {
+						err := mpi.Allgather(ctx, c, []int{c.Rank()}, make([]int, length))
+						if err == nil || !strings.Contains(err.Error(), "want 3") {
+							t.Errorf("rank %d, with %d elements for 3: %v", alone, length, err)
+						}
+						return
+					}
+					all := make([]int, 3)
+					if err := mpi.Allgather(ctx, c, []int{c.Rank()}, all); err != nil || !slices.Equal(all, []int{0, 1, 2}) {
+						t.Errorf("rank %d: %v, %v", c.Rank(), all, err)
+					}
+				})
+				closeAll(worlds)
+			})
+		}
 	}
 }
