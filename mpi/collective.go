@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+
+	"github.com/rawlane/rawlane/mpi/internal/matching"
 )
 
 // Collective operations are called by all processes of a communicator, in one order, with arguments
@@ -54,21 +57,56 @@ func (c *Comm) beginDo(name string, f func(o collective) error) *Request {
 	return r
 }
 
-// number gives the next operation its number.
+// number gives the next operation its number, under which it is under way until run has returned.
 func (c *Comm) number(ctx context.Context, name string) collective {
-	return collective{c, ctx, name, int32(c.operations.Add(1) & MaxTag)}
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	o := collective{c, ctx, name, int32(c.operations.Add(1) & MaxTag)}
+	c.underWay = append(c.underWay, o.tag)
+	return o
+}
+
+// isOver reports whether an operation is over here: nobody receives messages of it any more. The
+// caller holds World.mu.
+func (c *Comm) isOver(operation int32) bool {
+	age := (c.operations.Load() - uint32(operation)) & MaxTag
+	return age <= MaxTag/2 && !slices.Contains(c.underWay, operation)
+}
+
+// dropOver drops the messages that have come for an operation that is over. The caller holds
+// World.mu, and has what was queued carried out.
+func (c *Comm) dropOver(operation int32) {
+	w := c.w
+	q := matching.Pattern{Source: matching.AnySource, Context: c.context + 1, Tag: operation}
+	for m := w.engine.Take(&q); m != nil; m = w.engine.Take(&q) {
+		w.out = w.engine.Drop(m, w.out[:0])
+		w.act()
+	}
+}
+
+// end says that an operation is over. One that has failed may have left messages that it did not
+// wait for.
+func (o collective) end(failed bool) {
+	w := o.w
+	w.mu.Lock()
+	o.underWay = slices.DeleteFunc(o.underWay, func(tag int32) bool { return tag == o.tag })
+	if failed && !w.closed {
+		o.dropOver(o.tag)
+	}
+	w.run()
 }
 
 func (o collective) run(f func(o collective) error) error {
 	returned := false
+	err := o.over()
 	defer func() {
+		defer o.end(!returned || err != nil)
 		if !returned {
 			defer o.endRequests() // also if what tells the others does not return
 			o.leave()
 		}
 		o.forgetLeavers()
 	}()
-	err := o.over()
 	if err == nil {
 		err = f(o)
 	}

@@ -47,6 +47,7 @@ type Comm struct {
 	anyLeft atomic.Bool // there are leavers
 
 	// World.mu guards these.
+	underWay    []int32 // collective operations
 	leavers     []leaver
 	multicasts  *multicasts // or nil
 	group       *barrier.Group

@@ -330,10 +330,22 @@ func (w *World) receive(from memfifo.Sender, rec []byte) {
 		return
 	}
 	w.act()
+	w.dropLate(r)
 	for _, p := range w.touched {
 		w.answer(p, from)
 	}
 	w.touched = w.touched[:0]
+}
+
+// dropLate drops a message of a collective operation that has failed here before it came. The
+// caller holds mu, and has what was queued carried out.
+func (w *World) dropLate(r *matching.Record) {
+	if r.Kind != matching.Eager && r.Kind != matching.Request || r.Context%2 == 0 {
+		return
+	}
+	if c := w.comms[r.Context-1]; c != nil && c.isOver(r.Tag) {
+		c.dropOver(r.Tag)
+	}
 }
 
 // countBad counts a record that was not taken. The caller holds mu.

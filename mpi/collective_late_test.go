@@ -1,0 +1,76 @@
+package mpi
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/mpi/internal/matching"
+	"github.com/rawlane/rawlane/transport/fault"
+)
+
+// Of an operation that has failed here no messages are kept, whether they come before or after that,
+// with their bytes or without; those that are under way have theirs.
+func TestCollective_FailedKeepsNothing(t *testing.T) {
+	for name, count := range map[string]int{"eager": 1, "requested": 20_000} {
+		t.Run(name, func(t *testing.T) { testFailedKeepsNothing(t, count) })
+	}
+}
+
+func testFailedKeepsNothing(t *testing.T, count int) {
+	freeing(t, 2, fault.Config{}, func(t *testing.T, worlds []*World, _ []*fault.Link, d []*Comm) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		data := make([]int, count)
+		fails := func() {
+			if err := Gather(ctx, d[0], data, nil, 0); err == nil {
+				t.Error("a Gather into nothing")
+			}
+		}
+		kept := func() bool {
+			worlds[0].mu.Lock()
+			defer worlds[0].mu.Unlock()
+			tag := int32(d[1].operations.Load())
+			return worlds[0].engine.Probe(&matching.Pattern{Source: 1, Context: d[0].context + 1, Tag: tag}) != nil
+		}
+		sends := func() (over func()) {
+			r := Igather(d[1], data, nil, 0)
+			return func() {
+				if _, err := r.Wait(ctx); err != nil {
+					t.Errorf("%v", err)
+				}
+			}
+		}
+		over := sends()
+		if synctest.Wait(); !kept() {
+			t.Error("what has come before its operation is not kept")
+		}
+		fails()
+		if kept() {
+			t.Error("what had come before the operation failed is kept")
+		}
+		over()
+
+		before := worlds[0].Counters().Kept
+		fails()
+		over = sends()
+		if synctest.Wait(); kept() || worlds[0].Counters().Kept != before+1 {
+			t.Error("what has come since the operation failed is kept")
+		}
+		over()
+
+		over = sends()
+		if synctest.Wait(); !kept() {
+			t.Error("what has come before the next operation is not kept")
+		}
+		all := make([]int, 2*count)
+		if err := Gather(ctx, d[0], data, all, 0); err != nil {
+			t.Errorf("the next one: %v", err)
+		}
+		over()
+		if n := len(d[0].underWay); n != 0 {
+			t.Errorf("%d are under way", n)
+		}
+	})
+}
