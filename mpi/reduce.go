@@ -10,7 +10,8 @@ import (
 // Op combines elements: into[k] becomes the combination of into[k] and with[k]. It has to be
 // associative, and need not be commutative: elements are combined in the order of ranks. So all
 // processes get the same, to the bit. It is called with some of the elements at a time, from a
-// multiple of 64 on: so an Op may be of groups of 2, 4, and so on up to 64.
+// multiple of 64 on, but for the parts of a ReduceScatter: so an Op may be of groups of 2, 4, and
+// so on up to 64.
 type Op[T Element] func(into, with []T)
 
 // groups is how many elements an Op may combine with each other.
@@ -134,8 +135,8 @@ func scan[T Element](o collective, data, result []T, op Op[T]) error {
 	return nil
 }
 
-// Exscan combines the data of the processes before this one; at rank 0 result is left as it is. It
-// is MPI_Exscan.
+// Exscan combines the data of the processes before this one; at rank 0 result is left as it is, and
+// does not matter. It is MPI_Exscan.
 func Exscan[T Element](ctx context.Context, c *Comm, data, result []T, op Op[T]) error {
 	return c.do(ctx, "exscan", func(o collective) error { return exscan(o, data, result, op) })
 }
@@ -147,7 +148,12 @@ func Iexscan[T Element](c *Comm, data, result []T, op Op[T]) *Request {
 
 // exscan has each process give what a scan has come to to the next one.
 func exscan[T Element](o collective, data, result []T, op Op[T]) error {
-	upTo := make([]T, len(result))
+	if o.rank > 0 {
+		if err := checkCount("result", len(result), len(data)); err != nil {
+			return err
+		}
+	}
+	upTo := make([]T, len(data))
 	if err := scan(o, data, upTo, op); err != nil {
 		return err
 	}
@@ -162,7 +168,9 @@ func exscan[T Element](o collective, data, result []T, op Op[T]) error {
 }
 
 // ReduceScatter combines the data of all processes, and gives rank k its part of the result: that
-// of counts[k] elements, behind those of the ranks before it. It is MPI_Reduce_scatter.
+// of counts[k] elements, behind those of the ranks before it. It is MPI_Reduce_scatter. op is
+// called with one part at a time, whose first element may be any one of data: no group of an Op's
+// elements may be of two parts.
 func ReduceScatter[T Element](
 	ctx context.Context, c *Comm, data, part []T, counts []int, op Op[T],
 ) error {
