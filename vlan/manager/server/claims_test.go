@@ -104,3 +104,33 @@ func expectVID(t *testing.T, when string, s *Server, want transport.VID) {
 		t.Errorf("%s: VID %d, want %d", when, vid, want)
 	}
 }
+
+// A pair that was taken back, and that the program has set again before it was told, is not told as
+// gone with a later version: the program would forget what the manager has.
+func TestAPairThatIsSetAgainIsNotToldAsDropped(t *testing.T) {
+	s := testServer(t, "")
+	defer s.Close()
+	asked := make(claims)
+	asked.begin(t, s, "a", "b")
+	asked.ask(t, s, "a", 2)
+	if status, answer := post(t, s, "/v1/reset", ""); status != 200 {
+		t.Fatal(answer)
+	}
+	asked.ask(t, s, "a", 1)
+	asked.ask(t, s, "b", 2) // a later version than that of a's answer
+	a := s.sessions.all["a"]
+	if got := len(s.rib.Of(a.number)); got != 1 {
+		t.Fatalf("the manager has %d pairs of the session's, want 1", got)
+	}
+	for _, e := range s.drain(a, false) {
+		if len(e.Dropped) > 0 {
+			t.Errorf("version %v tells that %v is gone, which was set again at %v", e.Version, e.Dropped, asked["a"].Since)
+		}
+	}
+	if status, answer := post(t, s, "/v1/reset", ""); status != 200 {
+		t.Fatal(answer)
+	}
+	if e := s.drain(a, false); len(e) != 1 || len(e[0].Dropped) != 1 {
+		t.Errorf("a reset after that: %+v, want an event that tells of the pair", e)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -296,17 +297,26 @@ type sessionPairs struct {
 
 // patchSession adds to what a program asks for. The version of the answer is its place among what
 // others ask for, so that it has one of its own also where it lies below an override, or asks for
-// the VID in force, and no route changes.
+// the VID in force, and no route changes. A pair that was taken back and that the program has not
+// been told of yet is the program's again: told with this version or a later one, it would seem to
+// be gone.
 func (s *Server) patchSession(sess *session, q *sessionPairs) (api.Changed, error) {
 	if len(q.Pairs) == 0 {
 		return api.Changed{}, badRequest("no pairs (want {\"pairs\":[{\"a\":MAC,\"b\":MAC,\"vid\":N},...]})")
 	}
 	routes, ignored, err := s.rib.Add(sess.number, uint64(s.version)+1, q.Pairs)
 	s.sessionChanged(sess, routes, "")
-	if err == nil && len(routes) == 0 && ignored < len(q.Pairs) {
+	if err != nil {
+		return api.Changed{}, err
+	}
+	if len(routes) == 0 && ignored < len(q.Pairs) {
 		s.version++
 	}
-	return api.Changed{Routes: len(routes), Ignored: ignored}, err
+	for _, c := range q.Pairs {
+		peer, own := c.Peer(s.cfg.MAC)
+		sess.next.Dropped = slices.DeleteFunc(sess.next.Dropped, func(d api.Change) bool { return own && d.B == peer })
+	}
+	return api.Changed{Routes: len(routes), Ignored: ignored}, nil
 }
 
 // resetSession takes back all that a program asks for.
