@@ -122,7 +122,7 @@ func (s *Server) activate(st *state, act, reason, from string) api.Changed {
 	}
 	s.keepOverrides() // those that the state cannot fulfil are gone
 	routes, gone := difference(before, s.rib.Routes())
-	s.state = *st
+	s.state, s.failedThen = *st, s.writesFailed
 	answer := api.Changed{Schema: api.Schema, Routes: len(routes)}
 	for _, c := range dropped {
 		s.sessions.drop(c)

@@ -344,6 +344,43 @@ func TestHealthSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
+// The end of a commit's write does not hide that another one has failed meanwhile.
+func TestHealthKeepsTheErrorOfALaterWrite(t *testing.T) {
+	s := testServer(t, filepath.Join(t.TempDir(), "state"))
+	defer s.Close()
+	isOK := func() bool {
+		t.Helper()
+		var h api.Health
+		_, answer := post(t, s, "GET /v1/health", "")
+		if err := json.Unmarshal([]byte(answer), &h); err != nil {
+			t.Fatal(err)
+		}
+		return h.OK
+	}
+	st, err := s.next(nil, func(*state) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.file.stage(st); err != nil {
+		t.Fatal(err)
+	}
+	first, err := s.publish(st, actPlan, "", "") // as a commit does, which then waits for programs
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.OnStep(func(string) error { return errors.New("disk full") })
+	if status, _ := post(t, s, "/v1/reset", ""); status == 200 {
+		t.Error("the second change was made")
+	}
+	s.OnStep(nil)
+	if s.fsync(&first); first.Warning != "" || isOK() {
+		t.Errorf("health is %v behind a write that failed (%s)", isOK(), first.Warning)
+	}
+	if status, answer := post(t, s, "/v1/reset", ""); status != 200 || !isOK() {
+		t.Errorf("with room again: %s, health %v", answer, isOK())
+	}
+}
+
 // Health names some of the nodes that cannot be reached; the metric counts all.
 func TestAllUnreachableNodesCount(t *testing.T) {
 	s := testServer(t, filepath.Join(t.TempDir(), "state"))

@@ -77,6 +77,7 @@ type Server struct {
 	counted                         // for the metrics
 	hasPrepared bool                // prepared is not nil
 	diskError   error               // of the latest write of the state file; nil: it was written
+	failedThen  uint64              // writesFailed when the state in force was put in its place
 	askedAt     time.Time           // when the programs were asked for their counters last
 	told        *api.Counters       // the answer then; nil: there was none
 	closed      bool
@@ -180,13 +181,17 @@ func (s *Server) restore() error {
 	return s.file.save(&s.state)
 }
 
-// noteDisk notes whether the latest write of the state file has failed.
+// noteDisk notes whether the latest write of the state file has failed. A commit's write ends
+// behind its programs' answers, and says nothing of one that has failed meanwhile.
 func (s *Server) noteDisk(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.diskError = err
-	if err != nil {
+	switch {
+	case err != nil:
+		s.diskError = err
 		s.writesFailed++
+	case s.writesFailed == s.failedThen:
+		s.diskError = nil
 	}
 }
 
