@@ -31,6 +31,10 @@ const (
 	// at once, and maxLong the number of longer ones: so bodies take 100 MiB at most.
 	shortBody = 64 << 10
 	maxLong   = 4
+	// shownPath and shownMessage bound what the log shows of a request that is refused, in bytes:
+	// its header may be a stranger's.
+	shownPath    = 128
+	shownMessage = 1 << 10
 )
 
 // requestsOfOperators are those of operators and programs.
@@ -229,9 +233,17 @@ func (p *statusOnly) Write(b []byte) (int, error) { return len(b), nil }
 // refuse answers with an error.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	e, status := api.Refusal(err)
-	s.log.Info("refused", "method", r.Method, "path", r.URL.Path, "from", callerOf(r),
-		"code", e.Code, "message", e.Message)
+	s.log.Info("refused", "method", cut(r.Method, shownPath), "path", cut(r.URL.Path, shownPath), "from", callerOf(r),
+		"code", e.Code, "message", cut(e.Message, shownMessage))
 	s.writeError(w, e, status)
+}
+
+// cut returns the beginning of a text, and says so if there is more.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return text[:most] + "..."
 }
 
 func (s *Server) writeError(w http.ResponseWriter, e *api.Error, status int) {

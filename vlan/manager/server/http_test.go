@@ -3,6 +3,8 @@ package server_test
 import (
 	"bytes"
 	"encoding/json"
+	"log/slog"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/rawlane/rawlane/vlan/manager"
 	"github.com/rawlane/rawlane/vlan/manager/api"
 	"github.com/rawlane/rawlane/vlan/manager/internal/managertest"
+	"github.com/rawlane/rawlane/vlan/manager/server"
 )
 
 // twoNodes is a part of plans.
@@ -349,5 +352,31 @@ func TestTableIsStable(t *testing.T) {
 		if _, again, _ := n.Ask(t, "GET", "/v1/table", ""); !bytes.Equal([]byte(again), []byte(first)) {
 			t.Fatalf("%s\n%s", first, again)
 		}
+	}
+}
+
+// What a stranger asks for, however long, takes little room in the log.
+func TestRefusalsAreShortInTheLog(t *testing.T) {
+	for _, c := range []struct{ name, method, path string }{
+		{"a long path", "POST", "/" + strings.Repeat("x", 15<<10)},
+		{"a path of bytes that are quoted", "POST", "/" + strings.Repeat("%01", 5<<10)},
+		{"a long method", strings.Repeat("M", 15<<10), "/metrics"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var log strings.Builder
+			s, err := server.New(server.Config{MAC: managertest.MAC(0), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			r := httptest.NewRequestWithContext(t.Context(), c.method, c.path, nil)
+			r.Header.Set("Sec-Fetch-Site", "cross-site")
+			r.Header.Set("Origin", "http://other.example")
+			w := httptest.NewRecorder()
+			s.Handle(w, r)
+			if !strings.Contains(log.String(), "refused") || log.Len() > 8<<10 {
+				t.Errorf("status %d, and %d bytes in the log: %.200s", w.Code, log.Len(), log.String())
+			}
+		})
 	}
 }
