@@ -18,7 +18,7 @@ type Config struct {
 	Routes Routes
 	// NIC is the endpoint's link whose paths are watched.
 	NIC int
-	// PCP is the priority of the probes.
+	// PCP is the priority of the probes: see Driver.SetPCP.
 	PCP transport.PCP
 	// Drain puts a move off a VID that still carries frames, as when a pair goes back, behind a
 	// drain of the endpoint, so that no message overtakes another. It is for tables that the
@@ -59,8 +59,12 @@ func (c *Config) validate(ep *mcd.Endpoint) error {
 	if c.Routes == nil {
 		return errors.New("failover: Config.Routes is nil (want Table or Manager)")
 	}
-	if err := (transport.Tag{PCP: c.PCP}).Validate(); err != nil {
-		return fmt.Errorf("failover: Config.PCP: %w", err)
+	return validatePCP(c.PCP)
+}
+
+func validatePCP(p transport.PCP) error {
+	if err := (transport.Tag{PCP: p}).Validate(); err != nil {
+		return fmt.Errorf("failover: PCP: %w", err)
 	}
 	return nil
 }

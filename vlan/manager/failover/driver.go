@@ -172,6 +172,18 @@ func (d *Driver) SetLink(up bool, vids ...transport.VID) {
 	d.queue(nil)
 }
 
+// SetPCP changes the priority of the probes, as for a plan with another one. The error is that of a
+// priority that no tag has.
+func (d *Driver) SetPCP(p transport.PCP) error {
+	if err := validatePCP(p); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.cfg.PCP = p
+	return nil
+}
+
 // run is the driver's goroutine.
 func (d *Driver) run() {
 	timer := time.NewTimer(0)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -433,7 +434,7 @@ func TestStartChecksItsArguments(t *testing.T) {
 		}{
 			{failover.Config{Failover: watched}, "Config.Routes is nil"},
 			{failover.Config{Failover: watched, Routes: routes, NIC: 1}, "Config.NIC 1: the endpoint has 1"},
-			{failover.Config{Failover: watched, Routes: routes, PCP: 8}, "Config.PCP: bad VLAN tag"},
+			{failover.Config{Failover: watched, Routes: routes, PCP: 8}, "PCP: bad VLAN tag"},
 			{failover.Config{Routes: routes}, "0 VIDs"},
 		} {
 			if _, err := failover.Start(n.eps[0], c.cfg); err == nil || !strings.Contains(err.Error(), c.text) {
@@ -465,6 +466,45 @@ func TestMovesThatFailAreTold(t *testing.T) {
 		moved := n.moves.take()
 		if len(moved) == 0 || !errors.Is(moved[0].Err, errRefused) || moved[0].String() != "node 2: VID 1 -> VID 2: no answer (refused)" && moved[0].String() != "node 3: VID 1 -> VID 2: no answer (refused)" {
 			t.Errorf("%v", moved)
+		}
+	})
+}
+
+// Probes have the priority that was set last.
+func TestProbesHaveTheirPriority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		ds := n.watch(t)
+		var mu sync.Mutex
+		seen := make(map[transport.PCP]bool) // of node 0's probes
+		defer n.eps[2].WatchProbes(func(p *mcd.Probe) {
+			mu.Lock()
+			defer mu.Unlock()
+			if !p.Reply && p.From == 0 {
+				seen[p.SentTag.Tag.PCP] = true
+			}
+		})()
+		expect := func(want transport.PCP) {
+			t.Helper()
+			time.Sleep(time.Second)
+			mu.Lock()
+			defer mu.Unlock()
+			if !seen[want] || len(seen) != 1 {
+				t.Errorf("probes of PCPs %v, want %d alone", seen, want)
+			}
+			clear(seen)
+		}
+		expect(0)
+		if err := ds[0].SetPCP(5); err != nil {
+			t.Fatal(err)
+		}
+		expect(5)
+		if err := ds[0].SetPCP(8); err == nil {
+			t.Error("a priority of 8 was taken")
+		}
+		expect(5)
+		if moved := n.moves.take(); len(moved) != 0 {
+			t.Errorf("moved without cause: %v", moved)
 		}
 	})
 }

@@ -69,14 +69,15 @@ func (g *guard) awaitOtherFor(ctx context.Context, p *plan.Plan, d time.Duration
 }
 
 // awaitOther waits until the manager's plan is of another network than p, or gone, or the context
-// ends, or the interface of the endpoint, if there is one, is gone: then that is the error.
-func (g *guard) awaitOther(ctx context.Context, p *plan.Plan, ep *mcd.Endpoint) error {
+// ends, or look, if there is one, returns an error, which is told of each plan until then.
+func (g *guard) awaitOther(ctx context.Context, p *plan.Plan, look func(now *plan.Plan) error) error {
 	for ctx.Err() == nil {
-		if now := g.server.Plan(); now == nil || !sameNetwork(now, p) {
+		now := g.server.Plan()
+		if now == nil || !sameNetwork(now, p) {
 			return nil
 		}
-		if ep != nil {
-			if err := ep.LinkErr(0); errors.Is(err, transport.ErrNoInterface) {
+		if look != nil {
+			if err := look(now); err != nil {
 				return err
 			}
 		}
@@ -140,7 +141,12 @@ func (g *guard) watch(ctx context.Context, p *plan.Plan) error {
 	}
 	g.log.Info("failover watches", "nodes", len(p.Nodes), "vids", len(vids))
 	g.pause = guardInterval
-	err = g.awaitOther(ctx, p, ep)
+	err = g.awaitOther(ctx, p, func(now *plan.Plan) error {
+		if err := ep.LinkErr(0); errors.Is(err, transport.ErrNoInterface) {
+			return err
+		}
+		return d.SetPCP(now.PCP) // a plan may change nothing else
+	})
 	_ = d.Close() // nothing depends on it any more
 	_ = ep.Close()
 	if err == nil && ctx.Err() == nil {

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/internal/testbed"
+	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/ring"
 	"github.com/rawlane/rawlane/vlan/manager/server"
 	"github.com/rawlane/rawlane/vlan/plan"
 )
@@ -52,4 +54,66 @@ func TestGuardOpensARemovedInterfaceAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitLog("failover watches", 2)
+}
+
+// A plan that changes the priority alone changes that of the probes, too: they are to meet what the
+// programs' frames meet. The test needs root, as the one above.
+func TestGuardProbesByThePlansPriority(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	p, err := plan.RoundRobin([]transport.MAC{testbed.MAC(0, 0), testbed.MAC(1, 0)}, []transport.VID{1, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.New(server.Config{MAC: testbed.MAC(0, 0), Plan: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var peer *mcd.Endpoint
+	if err := bed.Node(1).Do(func() error {
+		link, err := ring.Open("eth0", ring.Config{EtherType: guardEtherType})
+		if err != nil {
+			return err
+		}
+		nodes := []mcd.Node{{ID: 0, MACs: []transport.MAC{testbed.MAC(0, 0)}}, {ID: 1, MACs: []transport.MAC{testbed.MAC(1, 0)}}}
+		peer, err = mcd.Open(mcd.Config{Node: 1, Nodes: nodes, EtherType: guardEtherType}, link)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	defer peer.Close()
+	probes := make(chan transport.PCP)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer peer.WatchProbes(func(p *mcd.Probe) {
+		if !p.Reply {
+			select {
+			case probes <- p.SentTag.Tag.PCP:
+			case <-ctx.Done():
+			}
+		}
+	})()
+	g := &guard{server: s, ifname: "eth0", self: testbed.MAC(0, 0), log: slog.New(slog.DiscardHandler)}
+	ended := make(chan error)
+	go func() { ended <- bed.Node(0).Do(func() error { g.run(ctx); return nil }) }() // until cancel
+	defer func() { cancel(); <-ended }()
+	await := func(want transport.PCP) {
+		t.Helper()
+		for {
+			select {
+			case pcp := <-probes:
+				if pcp == want {
+					return
+				}
+			case <-ctx.Done():
+				t.Fatalf("no probe of PCP %d", want)
+			}
+		}
+	}
+	await(0)
+	other := *p
+	other.PCP = 5
+	if _, err := s.SetPlan(&other, "another priority"); err != nil {
+		t.Fatal(err)
+	}
+	await(5)
 }
