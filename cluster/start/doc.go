@@ -21,8 +21,8 @@
 //
 //	environment                                  launcher      network interface
 //	RAWLANE_NODE, RAWLANE_NODES                  rawlane run   RAWLANE_INTERFACES
-//	PMI_FD, or PMI_PORT and PMI_ID               PMI-1         see below
 //	OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_SIZE     Open MPI      see below
+//	PMI_FD, or PMI_PORT and PMI_ID               PMI-1         see below
 //	SLURM_STEP_NUM_TASKS, SLURM_PROCID           Slurm         see below
 //	JOB_COMPLETION_INDEX, RAWLANE_NODES          Kubernetes    see below
 //

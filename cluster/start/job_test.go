@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -340,5 +341,37 @@ func TestFindJob_TooManyByDialledPMI(t *testing.T) {
 	j, err := findJob(t.Context(), environ{"PMI_PORT": l.Addr().String(), "PMI_ID": "0"}.get)
 	if !errors.Is(err, ErrEnvironment) || j != (Job{}) {
 		t.Errorf("%+v, %v; want %v", j, err, ErrEnvironment)
+	}
+}
+
+// The documentation lists the launchers in the order in which they count.
+func TestFindJob_InTheDocumentedOrder(t *testing.T) {
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Each is of a size of its own; the one of PMI-1 makes no sense, so that nothing is dialled.
+	all := []struct {
+		inDoc string
+		env   map[string]string
+	}{
+		{"RAWLANE_NODE, ", map[string]string{EnvNode: "0", EnvNodes: "2"}},
+		{"OMPI_COMM_WORLD_RANK, ", map[string]string{"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "3"}},
+		{"PMI_FD, ", map[string]string{"PMI_FD": "no number"}},
+		{"SLURM_STEP_NUM_TASKS, ", map[string]string{"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "4"}},
+	}
+	for i, first := range all[:len(all)-1] {
+		for _, second := range all[i+1:] {
+			env := maps.Clone(first.env)
+			maps.Copy(env, second.env)
+			got, errBoth := findJob(t.Context(), func(name string) string { return env[name] })
+			want, errFirst := findJob(t.Context(), func(name string) string { return first.env[name] })
+			if got != want || (errBoth == nil) != (errFirst == nil) {
+				t.Errorf("%sbeside %s: %+v, %v; want %+v, %v", first.inDoc, second.inDoc, got, errBoth, want, errFirst)
+			}
+			if strings.Index(string(doc), "//\t"+first.inDoc) > strings.Index(string(doc), "//\t"+second.inDoc) {
+				t.Errorf("doc.go: %scounts before %s", first.inDoc, second.inDoc)
+			}
+		}
 	}
 }
