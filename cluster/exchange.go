@@ -36,7 +36,8 @@ const (
 type ExchangerConfig struct {
 	// Port of every node. Zero is ExchangePort.
 	Port mcd.PortID
-	// PeerTimeout is how long a node may be silent that is asked. Zero: until the context ends.
+	// PeerTimeout is how long a node may be silent that is asked. Zero: until the context ends. Time
+	// in which this node itself stood still does not count.
 	PeerTimeout time.Duration
 	// Answer returns the answer to a request of Ask. With ready false there is none yet, and the
 	// other node keeps asking. It is called again for each repeated request, and for each part of
@@ -76,7 +77,7 @@ type Exchanger struct {
 
 // peerState is what an Exchanger knows of another node.
 type peerState struct {
-	heard  monotime.Time
+	silent time.Duration // for which nothing was heard of it while it was asked
 	waits  uint32        // the round for which it has fetched a blob that was not posted yet
 	done   uint32        // the last round that it has completed
 	linger bool          // it may still need an answer of the last round
@@ -267,6 +268,10 @@ func (x *Exchanger) Ask(ctx context.Context, node mcd.NodeID, payload []byte) ([
 func (x *Exchanger) repeat(ctx context.Context, what string, asked wire.Message, nodes []int) error {
 	x.mu.Lock()
 	x.start = clock.Now()
+	looked := x.start
+	for i := range x.peers {
+		x.peers[i].silent = 0
+	}
 	for _, i := range nodes {
 		x.peers[i].asked, x.peers[i].blob, x.peers[i].length, x.peers[i].again = asked, nil, 0, x.start
 	}
@@ -276,7 +281,9 @@ func (x *Exchanger) repeat(ctx context.Context, what string, asked wire.Message,
 		x.turn.Reset()
 		missing := x.missing()
 		x.sendTo(missing)
-		silent := x.silent(missing)
+		now := clock.Now()
+		silent := x.silent(missing, now.Sub(looked))
+		looked = now
 		closed := x.closing && asked.Kind != 0
 		x.mu.Unlock()
 		if len(missing) == 0 {
@@ -352,15 +359,14 @@ func (x *Exchanger) patience(now monotime.Time) time.Duration {
 	return d
 }
 
-// silent returns those of some nodes that have not been heard for the peer timeout.
-func (x *Exchanger) silent(nodes []int) (silent []int) {
-	now := clock.Now()
+// silent returns those of some nodes that have not been heard for the peer timeout, so long after
+// it was called last. Of that time no more counts than a few times what usually lies between two
+// calls: if more has passed, this node stood still, and what the others have sent is not read yet.
+func (x *Exchanger) silent(nodes []int, since time.Duration) (silent []int) {
+	since = min(since, max(x.cfg.PeerTimeout/10, askInterval))
 	for _, i := range nodes {
-		heard := x.peers[i].heard
-		if heard.Before(x.start) {
-			heard = x.start
-		}
-		if x.cfg.PeerTimeout > 0 && now.Sub(heard) > x.cfg.PeerTimeout {
+		p := &x.peers[i]
+		if p.silent += since; x.cfg.PeerTimeout > 0 && p.silent > x.cfg.PeerTimeout {
 			silent = append(silent, i)
 		}
 	}

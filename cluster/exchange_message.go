@@ -79,7 +79,7 @@ func (x *Exchanger) handle(from int, m wire.Message) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	p := &x.peers[from]
-	p.heard = clock.Now()
+	p.silent = 0
 	switch m.Kind {
 	case wire.Fetch:
 		x.onFetch(from, m)
@@ -113,9 +113,10 @@ func (x *Exchanger) onPart(from int, m wire.Message) {
 	if p.asked.Kind == 0 || m.Kind != p.asked.Kind+1 || m.Number != p.asked.Number {
 		return
 	}
-	p.again = p.heard
+	now := clock.Now()
+	p.again = now
 	if m.Kind == wire.Part && m.Length == wire.NotPosted {
-		p.again = p.heard.Add(x.patience(p.heard))
+		p.again = now.Add(x.patience(now))
 	}
 	if m.Kind == wire.Answer && m.Length != p.length {
 		if p.length, p.blob = m.Length, nil; m.Offset > 0 { // another answer than the one that was begun
