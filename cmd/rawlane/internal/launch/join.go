@@ -47,8 +47,6 @@ func (c *ClusterFlags) Join(ctx context.Context) (*Member, error) {
 	if err := c.chooseNode(hosts); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
 	defer time.AfterFunc(stillLooking, func() {
 		c.note("node %d is looking for %d nodes on %s, for %v at most (--timeout)",
 			c.Node, c.Nodes, cmp.Or(c.ifname, c.listen, c.Kind), c.timeout)
@@ -138,7 +136,9 @@ func (m *Member) open(ctx context.Context, c *ClusterFlags, hosts []cluster.Host
 		if err != nil {
 			return err
 		}
-		session, err := manager.Dial(ctx, addr.Network, addr.Address)
+		dialing, cancel := context.WithTimeout(ctx, c.timeout)
+		session, err := manager.Dial(dialing, addr.Network, addr.Address)
+		cancel()
 		if err != nil {
 			return err
 		}
@@ -166,7 +166,10 @@ func (m *Member) open(ctx context.Context, c *ClusterFlags, hosts []cluster.Host
 	m.links = links
 	m.closers = append(m.closers, m.Endpoint.Close)
 	m.NIC = cmp.Or(m.NIC, interfaceWith(links[0]))
-	m.Membership, err = cluster.Join(ctx, m.Endpoint, cluster.Config{Nodes: c.Nodes})
+	err = patiently(ctx, c.timeout, func(ctx context.Context) (err error) {
+		m.Membership, err = cluster.Join(ctx, m.Endpoint, cluster.Config{Nodes: c.Nodes})
+		return err
+	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("%s: %w", cmp.Or(c.ifname, transport.Name(links[0])), err), linkFailure(links))
 	}
@@ -177,6 +180,25 @@ func (m *Member) open(ctx context.Context, c *ClusterFlags, hosts []cluster.Host
 		}
 	}
 	return nil
+}
+
+// standstill is how late a timer is only if the whole machine stood still: a virtual one does while
+// its host takes a copy of it, for a minute and more.
+const standstill = time.Second
+
+// patiently has f look for others, for as long as timeout. Where the machine stood still as that
+// time ended it has looked for less, and looks again.
+func patiently(ctx context.Context, timeout time.Duration, f func(context.Context) error) error {
+	for {
+		begun := time.Now()
+		looking, cancel := context.WithTimeout(ctx, timeout)
+		err := f(looking)
+		over := looking.Err() != nil
+		cancel()
+		if err == nil || !over || ctx.Err() != nil || time.Since(begun) < timeout+standstill {
+			return err
+		}
+	}
 }
 
 // openLinks opens a link on each interface. The links that it returns with an error are open, too.
