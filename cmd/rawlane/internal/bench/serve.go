@@ -77,21 +77,26 @@ func serve(ctx context.Context, n *node) error {
 	return err
 }
 
+// silentTurns is how often in its patience with node 0 a node looks whether that is there: a machine
+// that stands still does so in one turn, however long.
+const silentTurns = 6
+
 // echo sends messages back, until the context ends or node 0 is silent for too long.
 func echo(ctx context.Context, ping *mcd.Port, records *turnRecords) error {
 	b := make([]byte, ping.Endpoint().MaxPayload())
-	for {
+	for silent := 0; silent < silentTurns; silent++ {
 		before := ping.Endpoint().Counters().RxMessages
-		turn, cancel := context.WithTimeout(ctx, launch.Silence)
+		turn, cancel := context.WithTimeout(ctx, launch.Silence/silentTurns)
 		err := echoSome(turn, ping, b, records)
 		cancel()
 		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
-		if ping.Endpoint().Counters().RxMessages == before {
-			return fmt.Errorf("node 0 has sent nothing for %v (has it ended?)", launch.Silence)
+		if ping.Endpoint().Counters().RxMessages != before {
+			silent = -1
 		}
 	}
+	return fmt.Errorf("node 0 has sent nothing for %v (has it ended?)", launch.Silence)
 }
 
 func echoSome(ctx context.Context, ping *mcd.Port, b []byte, records *turnRecords) error {
