@@ -47,7 +47,17 @@ func (c *ClusterFlags) runProcesses(ctx context.Context, cmd *cobra.Command) err
 	for k := range programs {
 		programs[k] = c.nodeProgram(cmd, program, k, cores, at)
 	}
-	return RunAll(ctx, at.start, programs, c.Grace, nil)
+	err = RunAll(ctx, at.start, programs, c.Grace, nil)
+	sayHow(cmd, err)
+	return err
+}
+
+// sayHow tells the user of a program that a signal has ended: it could not say so itself.
+func sayHow(cmd *cobra.Command, err error) {
+	var status *cli.StatusError
+	if errors.As(err, &status) && status.Status > cli.ExitSignal && !hasNoReader(err) {
+		cmd.PrintErrf("%s: %v\n", cmd.CommandPath(), status)
+	}
 }
 
 // nodeProgram is this verb as the program of one node, on its core if there are cores.

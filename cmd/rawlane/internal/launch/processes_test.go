@@ -5,9 +5,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
 
 // A file of --capture that node 0 could not create is told before there are processes, which would
@@ -39,5 +42,18 @@ func TestCheckCapture(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "new")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file is left behind (%v)", err)
+	}
+}
+
+// A program that a signal has ended has said nothing: the command does. Others have said why they
+// failed, or have nobody who reads it.
+func TestSayHow(t *testing.T) {
+	for status, want := range map[int]string{1: "", 137: "rawlane: node 2: signal: killed\n", 141: ""} {
+		cmd, said := &cobra.Command{Use: "rawlane"}, new(strings.Builder)
+		cmd.SetErr(said)
+		sayHow(cmd, &cli.StatusError{Node: 2, Status: status, How: "signal: killed"})
+		if said.String() != want {
+			t.Errorf("status %d: %q, want %q", status, said, want)
+		}
 	}
 }
