@@ -36,8 +36,8 @@ const (
 type ExchangerConfig struct {
 	// Port of every node. Zero is ExchangePort.
 	Port mcd.PortID
-	// PeerTimeout is how long a node may be silent that is asked. Zero: until the context ends. Time
-	// in which this node itself stood still does not count.
+	// PeerTimeout is how long a node may be silent that is asked. Zero: until the context ends. The
+	// time in which this node itself stood still does not count.
 	PeerTimeout time.Duration
 	// Answer returns the answer to a request of Ask. With ready false there is none yet, and the
 	// other node keeps asking. It is called again for each repeated request, and for each part of

@@ -77,8 +77,8 @@ func serve(ctx context.Context, n *node) error {
 	return err
 }
 
-// silentTurns is how often in its patience with node 0 a node looks whether that is there: a machine
-// that stands still does so in one turn, however long.
+// silentTurns is how often in its patience with node 0 a node looks whether that is there: a
+// machine that stands still does so in one turn, however long.
 const silentTurns = 6
 
 // echo sends messages back, until the context ends or node 0 is silent for too long.
