@@ -100,10 +100,9 @@ func (f *Failover) choose(p *peer) (best *path, at monotime.Time) {
 		case PathUp:
 			return path, f.now
 		case PathWaitToRestore:
-			if path.misses > 0 {
-				continue // it does not answer now: the peer may stand still again
-			}
-			if settled := path.answersSince().Add(f.settling()); best == p.current || settled.Before(at) {
+			settled := path.answersSince().Add(f.settling())
+			answers := path.misses == 0 // if it does not now, the peer may stand still again
+			if answers && (best == p.current || settled.Before(at)) {
 				best, at = path, settled
 			}
 		}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -161,13 +162,14 @@ func TestFailoverLeavesTheCallersVIDs(t *testing.T) {
 	}
 }
 
-// A pair has to use another VID in two periods in a row to count as changed from outside.
+// A pair has to use another VID in two periods in a row to count as changed from outside: each time
+// anew, and in periods since the plan was replaced, if it was. Otherwise the plan stays the same one.
 func TestExternalChangesLastTwoPeriods(t *testing.T) {
-	network, err := topology.Parse("vbft:2x2x2")
+	network, err := topology.Parse("vbft:2x3x2")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &plan.Plan{VIDs: []transport.VID{1, 2}}
+	p := &plan.Plan{VIDs: []transport.VID{1, 2, 3}}
 	for i := range network.Hosts {
 		p.Nodes = append(p.Nodes, plan.Node{MAC: transport.MAC{2, 0, 0, 0, 0, byte(i + 1)}, VID: 1})
 	}
@@ -175,13 +177,118 @@ func TestExternalChangesLastTwoPeriods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const replaced transport.VID = 4000
 	pair := plan.Pair{A: 0, B: 2}
 	for i, c2 := range []struct {
 		used, want transport.VID
-	}{{2, 1}, {1, 1}, {2, 1}, {several, 1}, {2, 2}, {2, 2}} {
+	}{
+		{2, 1}, {1, 1}, {2, 1}, {several, 1}, {2, 2}, {2, 2}, // once, and in two periods between which it is not known
+		{3, 2}, {3, 3}, {1, 3}, {1, 1}, // again and again, at once
+		{2, 1}, {replaced, 1}, {2, 1}, {2, 2},
+	} {
+		if c2.used == replaced {
+			if err := c.Replace(c.Plan()); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		before := c.Plan()
 		c.adopt(monotime.At(time.Duration(i)*time.Second), observation{vids: map[plan.Pair]transport.VID{pair: c2.used}})
 		if got := c.plan.PairVID(0, 2); got != c2.want {
 			t.Errorf("period %d, by VID %d: the plan has VID %d, want %d", i, c2.used, got, c2.want)
+		}
+		if before.PairVID(0, 2) == c2.want && c.Plan() != before {
+			t.Errorf("period %d, by VID %d: another plan that says the same", i, c2.used)
+		}
+	}
+}
+
+// Pairs that are changed from outside count all that are, and each by itself: those beside it that
+// are where the plan has them, that use several VIDs, or one that nobody knows, are left as they are.
+func TestExternalChangesOfSomePairs(t *testing.T) {
+	network, err := topology.Parse("vbft:2x3x3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &plan.Plan{VIDs: []transport.VID{1, 2, 3}}
+	for i := range network.Hosts {
+		p.Nodes = append(p.Nodes, plan.Node{MAC: transport.MAC{2, 0, 0, 0, 0, byte(i + 1)}, VID: 1})
+	}
+	c, err := NewController(monotime.At(0), network, p, ControllerConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := map[plan.Pair]transport.VID{
+		{A: 0, B: 3}: several, {A: 0, B: 4}: 1, {A: 0, B: 5}: 77, {A: 1, B: 3}: 2, {A: 1, B: 4}: several,
+		{A: 1, B: 5}: 3, {A: 2, B: 3}: 1, {A: 2, B: 4}: 2,
+	}
+	for k := range externalPeriods {
+		c.adopt(monotime.At(time.Duration(k)*time.Second), observation{vids: used})
+		if k == 0 {
+			used[plan.Pair{A: 2, B: 5}] = 2 // sorts last, and has used it in one period alone
+			used[plan.Pair{A: 0, B: 3}] = 2 // sorts first, likewise
+		}
+	}
+	want := map[plan.Pair]transport.VID{{A: 1, B: 3}: 2, {A: 1, B: 5}: 3, {A: 2, B: 4}: 2}
+	if got := c.Plan().Pairs; !maps.Equal(got, want) {
+		t.Errorf("pairs %v, want %v", got, want)
+	}
+	for pair := range used {
+		if _, changed := want[pair]; changed != c.rests[pair].until.After(monotime.At(time.Second)) {
+			t.Errorf("pair %v: changed from outside %v, rests until %v", pair, changed, c.rests[pair].until)
+		}
+	}
+	log := c.Log(nil)
+	if len(log) != len(want) || slices.ContainsFunc(log, func(d Decision) bool { return d.Reason != External }) {
+		t.Errorf("log: %v", log)
+	}
+}
+
+// A plan is worse than another one if its worst link is more than 2 % worse: not if nothing flows,
+// nor if both are alike.
+func TestIsWorse(t *testing.T) {
+	network, err := topology.Parse("vbft:2x2x2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	apart := &plan.Plan{VIDs: []transport.VID{1, 2}}
+	for i := range network.Hosts {
+		node := plan.Node{MAC: transport.MAC{2, 0, 0, 0, 0, byte(i + 1)}, VID: transport.VID(1 + i%2)}
+		apart.Nodes = append(apart.Nodes, node)
+	}
+	pair := plan.Pair{A: 1, B: 3}
+	together := apart.Exchange(map[plan.Pair]transport.VID{pair: 1})
+	c, err := NewController(monotime.At(0), network, apart, ControllerConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	flows := func(first, second topology.Rate) traffic.Matrix {
+		return traffic.Matrix{{From: 0, To: 2, Rate: first * topology.Mbps}, {From: 1, To: 3, Rate: second * topology.Mbps}}
+	}
+	for _, c2 := range []struct {
+		demand traffic.Matrix
+		want   bool
+	}{{nil, false}, {flows(0, 0), false}, {flows(500, 0), false}, {flows(500, 9), false}, {flows(500, 11), true}, {flows(500, 500), true}} {
+		if got := c.isWorse(c2.demand, together, apart); got != c2.want {
+			t.Errorf("%v: worse %v, want %v", c2.demand, got, c2.want)
+		}
+		if c.isWorse(c2.demand, apart, together) || c.isWorse(c2.demand, apart, apart) {
+			t.Errorf("%v: the better one is worse", c2.demand)
+		}
+	}
+}
+
+// The log keeps the latest 1,000.
+func TestLogKeepsTheLatest(t *testing.T) {
+	var c Controller
+	for k := range 2500 {
+		c.note(Decision{At: monotime.At(time.Duration(k))})
+		log := c.Log(nil)
+		if want := min(k+1, 1000); len(log) != want {
+			t.Fatalf("%d of %d are kept, want %d", len(log), k+1, want)
+		}
+		if first, last := log[0].At, log[len(log)-1].At; last != monotime.At(time.Duration(k)) || first != monotime.At(time.Duration(k+1-len(log))) {
+			t.Fatalf("of %d, those from %v to %v are kept", k+1, first, last)
 		}
 	}
 }

@@ -204,7 +204,7 @@ func (c *Controller) adopt(now monotime.Time, seen observation) {
 		})
 	}
 	if len(changed) == 0 {
-		return
+		return // in most periods: another plan would be one as large as this one
 	}
 	c.plan = c.plan.Exchange(changed)
 	if c.before != nil {

@@ -75,9 +75,8 @@ const maxLog, maxNamed = 1000, 6
 
 // note appends to the log.
 func (c *Controller) note(d Decision) {
-	if c.log = append(c.log, d); len(c.log) > maxLog {
-		c.log = slices.Delete(c.log, 0, len(c.log)-maxLog)
-	}
+	c.log = append(c.log, d)
+	c.log = slices.Delete(c.log, 0, max(0, len(c.log)-maxLog))
 }
 
 // explain returns the changes of a new plan as decisions: the worst link on each pair's path, the

@@ -29,10 +29,10 @@ func fairShare(flows []sharer, capacity []float64) []float64 {
 			place, level := f.firstFull()
 			if flows[i].most <= level {
 				f.stop(i, flows[i].most)
-				continue
-			}
-			for _, j := range f.at[place] {
-				f.stop(j, level)
+			} else {
+				for _, j := range f.at[place] {
+					f.stop(j, level)
+				}
 			}
 		}
 	}
@@ -74,20 +74,19 @@ func (f *filling) levelOf(place int) float64 {
 	return max(0, f.left[place]) / float64(f.growing[place])
 }
 
-// firstFull returns the place that is full first, and how far flows grow until then. A place's
-// level rises each time that one of its flows stops early, and never falls: so the place found last
-// is still the first unless its own level has risen.
+// firstFull returns the place that is full first, and how far flows grow until then: without end, if
+// no place becomes full. A place's level rises each time that one of its flows stops early, and never
+// falls: so the place found last is still the first unless its own level has risen.
 func (f *filling) firstFull() (place int, level float64) {
-	if f.first >= 0 && f.levelOf(f.first) <= f.level {
-		return f.first, f.level
-	}
-	f.first, f.level = -1, math.Inf(1)
-	for p := range f.left {
-		if l := f.levelOf(p); l < f.level {
-			f.first, f.level = p, l
+	if f.first < 0 || f.levelOf(f.first) > f.level {
+		f.first, f.level = -1, math.Inf(1)
+		for p := range f.left {
+			if l := f.levelOf(p); l < f.level {
+				f.first, f.level = p, l
+			}
 		}
 	}
-	return max(f.first, 0), f.level
+	return f.first, f.level
 }
 
 // stop ends the growth of a flow, if it grows.

@@ -160,7 +160,7 @@ func (path *path) awaits(number uint32) bool {
 // was restored flaps: it has to hold for twice as long the next time, so that its pair is not moved
 // to and fro. Source: route flap damping, RFC 2439; here with BFD's states.
 func (f *Failover) enter(path *path, s PathState) {
-	if isDown := s == PathDown; isDown && path.state <= PathSuspect {
+	if s == PathDown && path.state <= PathSuspect {
 		if !path.restored.IsZero() && f.now.Sub(path.restored) < flapTimes*path.hold {
 			path.hold = min(2*path.hold, maxHold*f.cfg.WaitToRestore)
 		} else {
@@ -269,8 +269,8 @@ func (f *Failover) giveUp(path *path) {
 }
 
 // peerAlive reports whether the peer has answered by another path since the first of the misses in
-// a row by this one (all were probed then), and long enough ago to have answered by this one as
-// well: a peer that wakes up answers by one path after the other.
+// a row by this one (all were probed then), and long enough ago, half a Timeout, to have answered by
+// this one as well: a peer that wakes up answers by one path after the other.
 func (f *Failover) peerAlive(path *path) bool {
 	return !path.aliveOnOtherPath.IsZero() && f.now.Sub(path.aliveOnOtherPath) >= f.cfg.Timeout/2
 }

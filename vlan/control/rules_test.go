@@ -276,6 +276,40 @@ func TestControlDoesNotRotate(t *testing.T) {
 	}
 }
 
+// Two pairs share a link, and one of them could leave it: nothing changes as long as the link's
+// utilisation is below MinUtilization.
+func TestControlLeavesQuietLinksAlone(t *testing.T) {
+	for _, c := range []struct {
+		least   float64
+		rate    topology.Rate // of each flow, as part of the link's
+		changes int
+	}{{0, 0.04, 0}, {0, 0.06, 1}, {0.5, 0.2, 0}, {0.5, 0.25, 1}, {0.01, 0.04, 1}} {
+		top := vlantest.Network(t, "vbft:2x4x4")
+		pl := vlantest.RandomPlan(top, 0)
+		for node := range pl.Nodes {
+			pl.Nodes[node].VID = 1
+		}
+		pl.Pairs = nil
+		m := newModel(top, pl, control.ControllerConfig{MinUtilization: c.least})
+		want := both(plan.Pair{A: 0, B: 4}, plan.Pair{A: 1, B: 5})
+		for i := range want {
+			want[i].Rate *= c.rate
+		}
+		m.wants(want)
+		var changes []control.Decision
+		for range 10 {
+			m.run(period)
+			changes = append(changes, m.decide()...)
+			if c.changes == 0 && m.control.State() != control.Watching {
+				t.Errorf("%+v: %v, want watching", c, m.control.State())
+			}
+		}
+		if len(changes) != c.changes {
+			t.Errorf("%+v: changes %v", c, changes)
+		}
+	}
+}
+
 // A pair whose VID does not connect it gets one that does, though the worst link becomes worse by
 // that, or has next to nothing to carry; and it keeps it.
 func TestControlConnectsWhatIsCutOff(t *testing.T) {
