@@ -278,6 +278,85 @@ func TestIsWorse(t *testing.T) {
 	}
 }
 
+// Changes that made it worse are reverted, but one of a pair that was changed from outside since: it
+// stays where it is, in the plan, and in the one that is compared with.
+func TestEvaluate_LeavesExternalChanges(t *testing.T) {
+	network, err := topology.Parse("vbft:2x3x3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	busy := plan.Pair{A: 0, B: 5} // has VID 2, and began to talk after the changes to VID 2
+	before := &plan.Plan{VIDs: []transport.VID{1, 2, 3}, Pairs: map[plan.Pair]transport.VID{busy: 2}}
+	for i := range network.Hosts {
+		before.Nodes = append(before.Nodes, plan.Node{MAC: transport.MAC{2, 0, 0, 0, 0, byte(i + 1)}, VID: 1})
+	}
+	pairs := []plan.Pair{{A: 0, B: 3}, {A: 1, B: 4}, {A: 2, B: 5}}
+	for outside, pair := range pairs {
+		c, err := NewController(monotime.At(0), network, before, ControllerConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.before = before
+		changed := make(map[plan.Pair]transport.VID)
+		demand := traffic.Matrix{{From: busy.A, To: busy.B, Rate: 300 * topology.Mbps}}
+		for _, p := range pairs {
+			c.trial = append(c.trial, Decision{Change: plan.Change{Pair: p, From: 1, To: 2}})
+			changed[p] = 2
+			demand = append(demand, traffic.Flow{From: p.A, To: p.B, Rate: 100 * topology.Mbps})
+		}
+		c.plan = before.Exchange(changed)
+		for range externalPeriods {
+			c.adopt(monotime.At(0), observation{vids: map[plan.Pair]transport.VID{pair: 3}})
+		}
+		if got := c.before.Pairs; !maps.Equal(got, map[plan.Pair]transport.VID{busy: 2, pair: 3}) {
+			t.Errorf("pair %v: compared with a plan with %v", pair, got)
+		}
+		now := monotime.At(time.Second)
+		back := c.evaluate(now, demand.Normalise())
+		var want []plan.Change
+		for i, p := range pairs {
+			if i != outside {
+				want = append(want, plan.Change{Pair: p, From: 2, To: 1})
+			}
+		}
+		var got []plan.Change
+		for _, d := range back {
+			got = append(got, d.Change)
+			if d.Reason != Revert || d.At != now {
+				t.Errorf("%v: %v at %v", d, d.Reason, d.At)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("pair %v is changed from outside: %v, want %v", pair, got, want)
+		}
+		if vid := c.Plan().PairVID(pair.A, pair.B); vid != 3 {
+			t.Errorf("pair %v has VID %d, want 3, as somebody else wants", pair, vid)
+		}
+	}
+}
+
+// A period ends at the deadline, and not before; the next one is as long, from when it was ended on.
+func TestPeriods(t *testing.T) {
+	network, err := topology.Parse("flat:2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &plan.Plan{VIDs: []transport.VID{1}, Nodes: []plan.Node{{MAC: transport.MAC{2}, VID: 1}, {MAC: transport.MAC{4}, VID: 1}}}
+	c, err := NewController(monotime.At(time.Hour), network, p, ControllerConfig{Period: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	due := monotime.At(time.Hour + time.Minute)
+	for _, step := range []struct {
+		now, due monotime.Time
+	}{{due.Add(-1), due}, {due, due.Add(time.Minute)}, {due.Add(150 * time.Second), due.Add(210 * time.Second)}} {
+		c.Advance(step.now, nil)
+		if at, ok := c.Deadline(); !ok || at != step.due {
+			t.Errorf("at %v: due at %v, %v; want %v", step.now, at, ok, step.due)
+		}
+	}
+}
+
 // The log keeps the latest 1,000.
 func TestLogKeepsTheLatest(t *testing.T) {
 	var c Controller

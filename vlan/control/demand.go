@@ -44,7 +44,7 @@ func (e *demandEstimator) estimate(seen observation, paths *topology.Paths, p *p
 	if !slices.Contains(held, true) {
 		return demand
 	}
-	for i, share := range e.natural(seen.flows, held) {
+	for i, share := range e.natural(seen.flows) {
 		if held[i] {
 			demand[i].Rate = max(demand[i].Rate, topology.Rate(share))
 		}
@@ -92,16 +92,14 @@ func (e *demandEstimator) learn(seen observation, held []bool) {
 	}
 }
 
-// natural returns what each flow would get if only the cables of hosts held it back.
-func (e *demandEstimator) natural(flows traffic.Matrix, held []bool) []float64 {
+// natural returns what each flow would get if only the cables of hosts held it back, and none got more
+// than its known demand. That of a flow that nothing holds back was learned just now.
+func (e *demandEstimator) natural(flows traffic.Matrix) []float64 {
 	sharers := make([]sharer, len(flows))
 	for i, f := range flows {
 		s := sharer{most: math.Inf(1), places: []int{2 * f.From, 2*f.To + 1}}
 		if known, ok := e.known[ends(f)]; ok {
 			s.most = float64(known)
-		}
-		if !held[i] {
-			s.most = float64(f.Rate)
 		}
 		sharers[i] = s
 	}

@@ -176,13 +176,12 @@ func (n *nodeMeter) compare(cable topology.Rate) {
 	before := n.sent
 	n.sent = make(map[int]sentBy)
 	for to, t := range sent {
-		if t.broken {
-			n.sent[to] = before[to]
-			continue
-		}
 		s := sentBy{topology.Rate(float64(t.bytes) * 8 / seconds), t.vid}
 		if float64(t.most) < mostly*float64(t.bytes) {
 			s.vid = several
+		}
+		if t.broken {
+			s = before[to]
 		}
 		n.sent[to] = s
 	}

@@ -115,6 +115,45 @@ func TestMeter_ImpossibleOfSeveralVIDs(t *testing.T) {
 	}
 }
 
+// A counter that is broken counts as before for its destination alone: the rates to the others are
+// those of the period.
+func TestMeter_ImpossibleToOneNode(t *testing.T) {
+	const nodes = 9
+	network, err := topology.Parse("flat:9")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for broken := 1; broken < nodes; broken++ {
+		m := newMeter(network)
+		var want traffic.Matrix
+		var o observation
+		sent := make([]SentTo, 0, nodes)
+		for to := 1; to < nodes; to++ {
+			sent = append(sent, SentTo{Node: to, VID: 1})
+			rate := topology.Rate(8 * 2000 * to)
+			if to == broken {
+				rate /= 2
+			}
+			want = append(want, traffic.Flow{From: 0, To: to, Rate: rate})
+		}
+		for period := range 3 {
+			if err := m.observe(Sample{Node: 0, At: monotime.At(time.Duration(period+1) * time.Second), Sent: sent}); err != nil {
+				t.Fatal(err)
+			}
+			o, _ = m.endPeriod()
+			for i := range sent {
+				sent[i].Bytes += uint64((period + 1) * 1000 * sent[i].Node)
+				if period == 1 && sent[i].Node == broken {
+					sent[i].Bytes += 1 << 60
+				}
+			}
+		}
+		if !slices.Equal(o.flows, want) {
+			t.Errorf("the counter of node %d is broken: %v, want %v", broken, o.flows, want)
+		}
+	}
+}
+
 // What was known of a flow is forgotten when it pauses, but not while its node cannot be read.
 func TestDemandOfAPausedFlowIsForgotten(t *testing.T) {
 	network, _ := meterOf(t)
