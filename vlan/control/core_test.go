@@ -9,6 +9,7 @@ import (
 
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan/optimize"
 	"github.com/rawlane/rawlane/vlan/plan"
 	"github.com/rawlane/rawlane/vlan/topology"
 	"github.com/rawlane/rawlane/vlan/traffic"
@@ -50,6 +51,47 @@ func TestControllerConfigBounds(t *testing.T) {
 	} {
 		if err := c.cfg.complete(); (err == nil) != c.good {
 			t.Errorf("%+v: %v", c.cfg, err)
+		}
+	}
+}
+
+// Each field is taken up to its bounds, and refused beyond them. A standby interval is a probe's at
+// least.
+func TestFailoverConfigBounds(t *testing.T) {
+	const day = 24 * time.Hour
+	list := func(n int) (vids []transport.VID) {
+		for vid := range n {
+			vids = append(vids, transport.VID(vid+1))
+		}
+		return vids
+	}
+	for _, c := range []struct {
+		cfg  FailoverConfig
+		good bool
+	}{
+		{FailoverConfig{VIDs: list(0)}, false}, {FailoverConfig{VIDs: list(1)}, true},
+		{FailoverConfig{VIDs: list(64)}, true}, {FailoverConfig{VIDs: list(65)}, false},
+		{FailoverConfig{VIDs: []transport.VID{1, 4094}}, true}, {FailoverConfig{VIDs: []transport.VID{4095}}, false},
+		{FailoverConfig{VIDs: []transport.VID{0}}, false}, {FailoverConfig{VIDs: []transport.VID{9, 1, 9}}, false},
+		{FailoverConfig{VIDs: list(2), Probe: day, StandbyInterval: day, Timeout: day, Misses: 1000, WaitToRestore: day}, true},
+		{FailoverConfig{VIDs: list(2), Probe: day + 1}, false}, {FailoverConfig{VIDs: list(2), StandbyInterval: day + 1}, false},
+		{FailoverConfig{VIDs: list(2), Timeout: day + 1}, false}, {FailoverConfig{VIDs: list(2), WaitToRestore: day + 1}, false},
+		{FailoverConfig{VIDs: list(2), Misses: 1001}, false}, {FailoverConfig{VIDs: list(2), Misses: -1}, false},
+		{FailoverConfig{VIDs: list(2), Probe: 1, StandbyInterval: 1, Timeout: 1, Misses: 1, WaitToRestore: 1}, true},
+		{FailoverConfig{VIDs: list(2), Probe: -1}, false}, {FailoverConfig{VIDs: list(2), StandbyInterval: -1}, false},
+		{FailoverConfig{VIDs: list(2), Timeout: -1}, false}, {FailoverConfig{VIDs: list(2), WaitToRestore: -1}, false},
+	} {
+		if err := c.cfg.complete(); (err == nil) != c.good {
+			t.Errorf("%+v: %v", c.cfg, err)
+		}
+	}
+	for _, c := range [][3]time.Duration{
+		{0, 0, time.Second}, {0, time.Millisecond, 100 * time.Millisecond}, {time.Minute, 0, time.Minute},
+		{time.Minute, time.Hour, time.Hour}, {time.Minute, time.Second, time.Minute},
+	} {
+		cfg := FailoverConfig{VIDs: list(1), Probe: c[0], StandbyInterval: c[1]}
+		if err := cfg.complete(); err != nil || cfg.StandbyInterval != c[2] {
+			t.Errorf("probe %v, standby interval %v: %v, %v; want %v", c[0], c[1], cfg.StandbyInterval, err, c[2])
 		}
 	}
 }
@@ -133,6 +175,9 @@ func TestSmallFlowsAreNotHeldBack(t *testing.T) {
 	}{
 		{[3]topology.Rate{500, 300, 200}, []bool{true, true, false}},
 		{[3]topology.Rate{900, 60, 40}, []bool{true, false, false}},
+		{[3]topology.Rate{600, 300, 299}, []bool{true, true, false}},
+		{[3]topology.Rate{600, 290, 10}, []bool{true, false, false}},
+		{[3]topology.Rate{600, 289, 10}, []bool{false, false, false}},
 		{[3]topology.Rate{330, 330, 330}, []bool{true, true, true}},
 		{[3]topology.Rate{500, 100, 200}, []bool{false, false, false}},
 	} {
@@ -357,17 +402,87 @@ func TestPeriods(t *testing.T) {
 	}
 }
 
-// The log keeps the latest 1,000.
-func TestLogKeepsTheLatest(t *testing.T) {
-	var c Controller
-	for k := range 2500 {
-		c.note(Decision{At: monotime.At(time.Duration(k))})
-		log := c.Log(nil)
-		if want := min(k+1, 1000); len(log) != want {
-			t.Fatalf("%d of %d are kept, want %d", len(log), k+1, want)
+// A flow is forgotten when it is on average less than a millionth of its sender's cable.
+func TestFaintFlowsAreForgotten(t *testing.T) {
+	network, err := topology.Parse("flat:3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &plan.Plan{VIDs: []transport.VID{1}}
+	for i := range network.Hosts {
+		p.Nodes = append(p.Nodes, plan.Node{MAC: transport.MAC{2, 0, 0, 0, 0, byte(i + 1)}, VID: 1})
+	}
+	c, err := NewController(monotime.At(0), network, p, ControllerConfig{Weight: 0.25, Hysteresis: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	least := network.Hosts[0].Rate / 1_000_000
+	faint, clear := traffic.Flow{From: 0, To: 1, Rate: 4*least - 4}, traffic.Flow{From: 0, To: 2, Rate: 4 * least}
+	c.remember(nil)
+	c.remember(traffic.Matrix{faint, clear})
+	if want := (traffic.Matrix{{From: 0, To: 2, Rate: least}}); !slices.Equal(c.mean, want) {
+		t.Errorf("average %v, want %v", c.mean, want)
+	}
+	c.remember(traffic.Matrix{{From: 0, To: 2, Rate: 5 * least}, {From: 1, To: 0, Rate: 8 * least}})
+	want := traffic.Matrix{{From: 0, To: 2, Rate: 2 * least}, {From: 1, To: 0, Rate: 2 * least}}
+	if !slices.Equal(c.mean, want) || len(c.past) != 2 || len(c.past[0]) != 2 || c.past[0][0] != faint {
+		t.Errorf("average %v, want %v; past %v", c.mean, want, c.past)
+	}
+}
+
+// A pair is left alone while it rests, or the counters of one of its nodes are missing.
+func TestKeep(t *testing.T) {
+	now := monotime.At(time.Hour)
+	c := &Controller{rests: make(map[plan.Pair]rest), meter: meter{nodes: make([]nodeMeter, 6)}}
+	for i := range c.meter.nodes[:5] {
+		c.meter.nodes[i].last = &reading{}
+	}
+	c.meter.nodes[4].missed = 1
+	c.rests[plan.Pair{A: 0, B: 2}] = rest{until: now.Add(1)}
+	c.rests[plan.Pair{A: 0, B: 3}] = rest{until: now}
+	keep := c.keep(now)
+	for pair, want := range map[plan.Pair]bool{
+		{A: 0, B: 1}: false, {A: 0, B: 2}: true, {A: 0, B: 3}: false, {A: 0, B: 4}: true, {A: 3, B: 4}: true,
+		{A: 4, B: 5}: true, {A: 1, B: 5}: true,
+	} {
+		if got := keep(pair); got != want {
+			t.Errorf("pair %v: kept %v, want %v", pair, got, want)
 		}
-		if first, last := log[0].At, log[len(log)-1].At; last != monotime.At(time.Duration(k)) || first != monotime.At(time.Duration(k+1-len(log))) {
-			t.Fatalf("of %d, those from %v to %v are kept", k+1, first, last)
+	}
+}
+
+// A change is explained by the worst link that the pair loads before and after it, the first of equals;
+// if its VID does not connect it, by that.
+func TestExplain(t *testing.T) {
+	network, err := topology.Parse("vbft:2x2x2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Controller{topology: network}
+	pair, other := plan.Pair{A: 0, B: 2}, plan.Pair{A: 1, B: 3}
+	use := func(link int, u float64, pairs ...plan.Pair) optimize.LinkUse {
+		return optimize.LinkUse{Hop: topology.Hop{Link: link}, Utilisation: u, Pairs: pairs}
+	}
+	name := func(link int) string { return network.HopName(topology.Hop{Link: link}) }
+	after := []optimize.LinkUse{use(0, 0.1, pair), use(1, 0.3, pair), use(2, 0.4, other)}
+	for _, before := range []struct {
+		links []optimize.LinkUse
+		want  string
+	}{
+		{[]optimize.LinkUse{use(3, 0.9, other)}, "VID 1 does not connect it; expected 0.30 of the worst link on its way"},
+		{nil, "VID 1 does not connect it; expected 0.30 of the worst link on its way"},
+		{[]optimize.LinkUse{use(0, 0.5, pair), use(1, 0.8, pair, other), use(2, 0.8, pair), use(3, 0.9, other)},
+			"link " + name(1) + " was at 0.80 of its rate, pairs 0-2 and 1-3 shared it; expected 0.30"},
+		{[]optimize.LinkUse{use(2, 0.6, pair), use(3, 0.5, pair, other)},
+			"link " + name(2) + " was at 0.60 of its rate, 0-2 alone; expected 0.30"},
+	} {
+		change := plan.Change{Pair: pair, From: 1, To: 2}
+		now := monotime.At(time.Hour)
+		r := optimize.Report{Changes: []plan.Change{change}}
+		r.Before.Links, r.After.Links = before.links, after
+		want := []Decision{{At: now, Change: change, Reason: Relieve, Why: before.want}}
+		if got := c.explain(now, &r); !slices.Equal(got, want) {
+			t.Errorf("%+v, want %+v", got, want)
 		}
 	}
 }

@@ -97,7 +97,7 @@ func (c *Controller) explain(now monotime.Time, r *optimize.Report) (decisions [
 	return decisions
 }
 
-// worstOf returns the link with the highest utilisation that a pair loads.
+// worstOf returns the link with the highest utilisation that a pair loads, the first of equals.
 func (c *Controller) worstOf(pair plan.Pair, o *optimize.Outcome) (worst optimize.LinkUse) {
 	for _, l := range o.Links {
 		if l.Utilisation > worst.Utilisation && slices.Contains(l.Pairs, pair) {

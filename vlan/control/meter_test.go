@@ -1,6 +1,7 @@
 package control
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -175,6 +176,57 @@ func TestDemandOfAPausedFlowIsForgotten(t *testing.T) {
 		e.learn(c.seen, held)
 		if _, kept := e.known[flow]; kept != c.kept {
 			t.Errorf("%+v: kept %v", c.seen, kept)
+		}
+	}
+}
+
+// What is known of a flow that is held back is forgotten if it gets more than 5 % above that.
+func TestDemandThatIsExceededIsForgotten(t *testing.T) {
+	network, _ := meterOf(t)
+	flow := traffic.Flow{From: 0, To: 1}
+	for _, c := range []struct {
+		rate  topology.Rate
+		held  bool
+		known topology.Rate // 0: nothing
+	}{{1049, true, 1000}, {1050, true, 1000}, {1051, true, 0}, {500, true, 1000}, {1051, false, 1051}, {500, false, 500}} {
+		e := newDemandEstimator(network)
+		e.known[flow] = 1000
+		flows := traffic.Matrix{{From: 0, To: 1, Rate: c.rate}}
+		e.learn(observation{flows: flows, missing: make([]bool, 3)}, []bool{c.held})
+		if got := e.known[flow]; got != c.known {
+			t.Errorf("%v, held back %v: known %v, want %v", c.rate, c.held, got, c.known)
+		}
+		e.known = make(map[traffic.Flow]topology.Rate)
+		e.learn(observation{flows: flows, missing: make([]bool, 3)}, []bool{true})
+		if len(e.known) > 0 {
+			t.Errorf("%v, held back: known %v, and was not before", c.rate, e.known)
+		}
+	}
+}
+
+// Nodes are those of the network, a destination is another one, and a sample is later than that of an
+// earlier period.
+func TestMeter_Bounds(t *testing.T) {
+	last := monotime.At(time.Hour)
+	for _, c := range []struct {
+		node, to int
+		at       monotime.Time
+		good     bool
+	}{
+		{0, 1, last.Add(1), true}, {0, 2, last.Add(1), true}, {2, 0, last.Add(1), true}, {1, 2, last.Add(1), true},
+		{-1, 1, last.Add(1), false}, {3, 1, last.Add(1), false}, {0, -1, last.Add(1), false}, {0, 3, last.Add(1), false},
+		{1, 1, last.Add(1), false}, {0, 0, last.Add(1), false}, {0, 1, last, false}, {0, 1, last.Add(-1), false},
+	} {
+		_, m := meterOf(t)
+		for node := range m.nodes {
+			if err := m.observe(Sample{Node: node, At: last}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.endPeriod()
+		err := m.observe(Sample{Node: c.node, At: c.at, Sent: []SentTo{{Node: c.to, VID: 1, Bytes: 1}}})
+		if (err == nil) != c.good || err != nil && !errors.Is(err, ErrBadSample) {
+			t.Errorf("%+v: %v", c, err)
 		}
 	}
 }

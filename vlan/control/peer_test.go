@@ -297,3 +297,78 @@ func TestSilent(t *testing.T) {
 		}
 	}
 }
+
+// A wait that ends late becomes longer by the time for which this end stood still, up to a Timeout and
+// once; one that ends in time, or late again, is a probe that was missed.
+func TestTimeout_Excuses(t *testing.T) {
+	const timeout = 50 * time.Millisecond
+	for _, c := range []struct {
+		late    time.Duration
+		excused bool
+		longer  time.Duration // -1: missed
+	}{
+		{0, false, -1}, {1, false, 1}, {timeout - 1, false, timeout - 1}, {timeout, false, timeout}, {time.Hour, false, timeout},
+		{0, true, -1}, {1, true, -1}, {time.Hour, true, -1},
+	} {
+		f, p := pairOf(t, true)
+		path := p.path(20)
+		path.waiting, path.excused = true, c.excused
+		f.set(&path.timer, f.now.Add(-c.late))
+		f.timeout(path)
+		missed, wait := path.misses == 1, path.timer.due.Sub(f.now)
+		if missed != (c.longer < 0) || !missed && (wait != c.longer || !path.excused || !path.waiting) {
+			t.Errorf("late by %v, excused %v: missed %v, waits for %v, excused %v; want %v longer",
+				c.late, c.excused, missed, wait, path.excused, c.longer)
+		}
+		if missed && (path.excused || path.state != PathSuspect || len(f.steps) != 3) {
+			t.Errorf("late by %v, excused %v: missed, %v, excused %v, %d probes", c.late, c.excused, path.state, path.excused, len(f.steps))
+		}
+	}
+}
+
+// If something was due before a call, this end has stood still: no pair is moved until as much time has
+// passed again, up to a Timeout.
+func TestBegin_HoldsOff(t *testing.T) {
+	const timeout = 50 * time.Millisecond
+	for _, c := range []struct{ late, want time.Duration }{
+		{-1, -1}, {0, -1}, {1, 1}, {timeout - 1, timeout - 1}, {timeout, timeout}, {time.Hour, timeout},
+	} {
+		f, p := pairOf(t, true)
+		for _, path := range p.paths {
+			f.set(&path.timer, f.now.Add(time.Hour))
+		}
+		f.set(&p.path(20).timer, f.now.Add(-c.late))
+		f.begin(f.now, nil)
+		var want monotime.Time
+		if c.want >= 0 {
+			want = f.now.Add(c.want)
+		}
+		if f.holdOff != want {
+			t.Errorf("late by %v: no pair is moved until %v, want %v", c.late, f.holdOff, want)
+		}
+	}
+}
+
+// A pair whose link went down is moved at once, even by an end that has just stood still; one whose
+// path does not answer, after the hold-off.
+func TestDecide_LinkDownIsNotPutOff(t *testing.T) {
+	for _, linkDown := range []bool{true, false} {
+		f, p := pairOf(t, true)
+		f.holdOff = f.now.Add(time.Millisecond)
+		p.current.state, p.current.linkDown = PathDown, linkDown
+		f.decide(p, MoveMissed)
+		if moved := p.current.vid != 10; moved != linkDown || (p.timer.at > 0) == linkDown {
+			t.Errorf("link down %v: moved %v, waits %v", linkDown, moved, p.timer.at > 0)
+		}
+		if !linkDown {
+			if p.timer.due != f.holdOff {
+				t.Errorf("waits until %v, want %v", p.timer.due, f.holdOff)
+			}
+			p.current.state = PathUp
+			f.decide(p, MoveHeld)
+			if p.timer.at > 0 {
+				t.Error("its own path answers again, and it waits for another one still")
+			}
+		}
+	}
+}
