@@ -230,3 +230,25 @@ func TestMeter_Bounds(t *testing.T) {
 		}
 	}
 }
+
+// A counter is broken if it rises by more than four times what its cable carries.
+func TestMeter_ImpossibleBound(t *testing.T) {
+	network, _ := meterOf(t)
+	most := 4 * uint64(network.Hosts[0].Rate) / 8
+	for _, seconds := range []uint64{1, 5} {
+		for bytes, believed := range map[uint64]bool{seconds * most: true, seconds*most + 8: false, seconds * most / 2: true} {
+			m := newMeter(network)
+			var o observation
+			for k := range uint64(2) {
+				s := Sample{Node: 0, At: monotime.At(time.Duration(1+k*seconds) * time.Second), Sent: []SentTo{{Node: 1, VID: 1, Bytes: k * bytes}}}
+				if err := m.observe(s); err != nil {
+					t.Fatal(err)
+				}
+				o, _ = m.endPeriod()
+			}
+			if got := len(o.flows) == 1; got != believed {
+				t.Errorf("%d bytes in %d s: %v, believed: %v, want %v", bytes, seconds, o.flows, got, believed)
+			}
+		}
+	}
+}

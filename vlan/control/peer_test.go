@@ -372,3 +372,27 @@ func TestDecide_LinkDownIsNotPutOff(t *testing.T) {
 		}
 	}
 }
+
+// A peer that answers by no path any more is told so by all, whichever end decides; the pair stays.
+func TestMiss_OfASilentPeerIsNews(t *testing.T) {
+	for _, decides := range []bool{true, false} {
+		f, p := pairOf(t, decides)
+		for _, path := range p.paths {
+			path.state, path.misses = PathSuspect, f.cfg.Misses
+		}
+		p.path(20).misses--
+		f.miss(p.path(20))
+		probes := make(map[transport.VID]int)
+		for _, s := range f.steps {
+			probes[s.VID]++
+		}
+		if len(f.steps) != 3 || probes[10] != 1 || probes[20] != 1 || probes[30] != 1 || p.current.vid != 10 {
+			t.Errorf("decides %v: VID %d, probes by VID %v, want VID 10 and one by each", decides, p.current.vid, probes)
+		}
+		for _, path := range p.paths {
+			if path.state != PathDown {
+				t.Errorf("decides %v: VID %d is %v", decides, path.vid, path.state)
+			}
+		}
+	}
+}
