@@ -69,7 +69,8 @@ func TestDecide_PutsOffMissesTimes(t *testing.T) {
 	}
 }
 
-// The comment of choose, row by row. The pair is on VID 10 and prefers it, or 20 where a row says so.
+// The comment of choose, row by row. The pair is on VID 10 and prefers it, or 20 where a row says
+// so.
 func TestChoose(t *testing.T) {
 	now := monotime.At(time.Hour)
 	at := func(d time.Duration) monotime.Time { return now.Add(d) }
@@ -162,8 +163,8 @@ func TestAnswersOfBeforeDoNotCount(t *testing.T) {
 	}
 }
 
-// An answer that changes the state of a path is news for the peer: all paths are probed at once. One
-// that ends a suspicion is none, since the peer was told of none.
+// An answer that changes the state of a path is news for the peer: all paths are probed at once.
+// One that ends a suspicion is none, since the peer was told of none.
 func TestAnswer_TellsWhatIsNew(t *testing.T) {
 	for _, self := range []transport.MAC{{2}, {6}} { // it decides, and it follows
 		for _, c := range []struct {

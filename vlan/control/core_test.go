@@ -208,7 +208,8 @@ func TestFailoverLeavesTheCallersVIDs(t *testing.T) {
 }
 
 // A pair has to use another VID in two periods in a row to count as changed from outside: each time
-// anew, and in periods since the plan was replaced, if it was. Otherwise the plan stays the same one.
+// anew, and in periods since the plan was replaced, if it was. Otherwise the plan stays the same
+// one.
 func TestExternalChangesLastTwoPeriods(t *testing.T) {
 	network, err := topology.Parse("vbft:2x3x2")
 	if err != nil {
@@ -249,7 +250,8 @@ func TestExternalChangesLastTwoPeriods(t *testing.T) {
 }
 
 // Pairs that are changed from outside count all that are, and each by itself: those beside it that
-// are where the plan has them, that use several VIDs, or one that nobody knows, are left as they are.
+// are where the plan has them, that use several VIDs, or one that nobody knows, are left as they
+// are.
 func TestExternalChangesOfSomePairs(t *testing.T) {
 	network, err := topology.Parse("vbft:2x3x3")
 	if err != nil {
@@ -323,8 +325,8 @@ func TestIsWorse(t *testing.T) {
 	}
 }
 
-// Changes that made it worse are reverted, but one of a pair that was changed from outside since: it
-// stays where it is, in the plan, and in the one that is compared with.
+// Changes that made it worse are reverted, but one of a pair that was changed from outside since:
+// it stays where it is, in the plan, and in the one that is compared with.
 func TestEvaluate_LeavesExternalChanges(t *testing.T) {
 	network, err := topology.Parse("vbft:2x3x3")
 	if err != nil {
@@ -380,7 +382,8 @@ func TestEvaluate_LeavesExternalChanges(t *testing.T) {
 	}
 }
 
-// A period ends at the deadline, and not before; the next one is as long, from when it was ended on.
+// A period ends at the deadline, and not before; the next one is as long, from when it was ended
+// on.
 func TestPeriods(t *testing.T) {
 	network, err := topology.Parse("flat:2")
 	if err != nil {
@@ -418,6 +421,11 @@ func TestFaintFlowsAreForgotten(t *testing.T) {
 	}
 	least := network.Hosts[0].Rate / 1_000_000
 	faint, clear := traffic.Flow{From: 0, To: 1, Rate: 4*least - 4}, traffic.Flow{From: 0, To: 2, Rate: 4 * least}
+	c.remember(traffic.Matrix{{From: 0, To: 1, Rate: least - 1}, {From: 0, To: 2, Rate: least}})
+	if want := (traffic.Matrix{{From: 0, To: 2, Rate: least}}); !slices.Equal(c.mean, want) {
+		t.Errorf("in the first period: average %v, want %v", c.mean, want)
+	}
+	c.past, c.mean = nil, nil
 	c.remember(nil)
 	c.remember(traffic.Matrix{faint, clear})
 	if want := (traffic.Matrix{{From: 0, To: 2, Rate: least}}); !slices.Equal(c.mean, want) {
@@ -451,8 +459,8 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// A change is explained by the worst link that the pair loads before and after it, the first of equals;
-// if its VID does not connect it, by that.
+// A change is explained by the worst link that the pair loads before and after it, the first of
+// equals; if its VID does not connect it, by that.
 func TestExplain(t *testing.T) {
 	network, err := topology.Parse("vbft:2x2x2")
 	if err != nil {

@@ -44,8 +44,7 @@ func (c *Controller) remember(demand traffic.Matrix) {
 		c.past = slices.Delete(c.past, 0, 1)
 	}
 	if first {
-		c.mean = demand
-		return
+		c.mean = demand // which averages with itself
 	}
 	weight := topology.Rate(c.cfg.Weight)
 	sum := make(traffic.Matrix, 0, len(c.mean)+len(demand))

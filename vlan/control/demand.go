@@ -92,8 +92,8 @@ func (e *demandEstimator) learn(seen observation, held []bool) {
 	}
 }
 
-// natural returns what each flow would get if only the cables of hosts held it back, and none got more
-// than its known demand. That of a flow that nothing holds back was learned just now.
+// natural returns what each flow would get if only the cables of hosts held it back, and none got
+// more than its known demand. That of a flow that nothing holds back was learned just now.
 func (e *demandEstimator) natural(flows traffic.Matrix) []float64 {
 	sharers := make([]sharer, len(flows))
 	for i, f := range flows {

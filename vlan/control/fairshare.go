@@ -74,9 +74,9 @@ func (f *filling) levelOf(place int) float64 {
 	return max(0, f.left[place]) / float64(f.growing[place])
 }
 
-// firstFull returns the place that is full first, and how far flows grow until then: without end, if
-// no place becomes full. A place's level rises each time that one of its flows stops early, and never
-// falls: so the place found last is still the first unless its own level has risen.
+// firstFull returns the place that is full first, and how far flows grow until then: without end,
+// if no place becomes full. A place's level rises each time that one of its flows stops early, and
+// never falls: so the place found last is still the first unless its own level has risen.
 func (f *filling) firstFull() (place int, level float64) {
 	if f.first < 0 || f.levelOf(f.first) > f.level {
 		f.first, f.level = -1, math.Inf(1)

@@ -204,8 +204,8 @@ func TestDemandThatIsExceededIsForgotten(t *testing.T) {
 	}
 }
 
-// Nodes are those of the network, a destination is another one, and a sample is later than that of an
-// earlier period.
+// Nodes are those of the network, a destination is another one, and a sample is later than that of
+// an earlier period.
 func TestMeter_Bounds(t *testing.T) {
 	last := monotime.At(time.Hour)
 	for _, c := range []struct {

@@ -269,8 +269,8 @@ func (f *Failover) giveUp(path *path) {
 }
 
 // peerAlive reports whether the peer has answered by another path since the first of the misses in
-// a row by this one (all were probed then), and long enough ago, half a Timeout, to have answered by
-// this one as well: a peer that wakes up answers by one path after the other.
+// a row by this one (all were probed then), and long enough ago, half a Timeout, to have answered
+// by this one as well: a peer that wakes up answers by one path after the other.
 func (f *Failover) peerAlive(path *path) bool {
 	return !path.aliveOnOtherPath.IsZero() && f.now.Sub(path.aliveOnOtherPath) >= f.cfg.Timeout/2
 }

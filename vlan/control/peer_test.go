@@ -8,8 +8,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// pairOf is a failover with one peer, whose pair prefers and uses VID 10 of 10, 20 and 30; nothing was
-// probed yet.
+// pairOf is a failover with one peer, whose pair prefers and uses VID 10 of 10, 20 and 30; nothing
+// was probed yet.
 func pairOf(t *testing.T, decides bool) (*Failover, *peer) {
 	t.Helper()
 	self := transport.MAC{6}
@@ -43,8 +43,8 @@ func TestLowerAddressDecides(t *testing.T) {
 	}
 }
 
-// A path's rank is the worse of what both ends see. The peer's suspicion does not count, nor a report
-// that is older than the longest time between two, nor one that never came.
+// A path's rank is the worse of what both ends see. The peer's suspicion does not count, nor a
+// report that is older than the longest time between two, nor one that never came.
 func TestRank(t *testing.T) {
 	const old = 6 * time.Second // WaitToRestore and StandbyInterval
 	for _, c := range []struct {
@@ -71,8 +71,8 @@ func TestRank(t *testing.T) {
 	}
 }
 
-// The end that follows goes where the deciding one is. If it was told to go elsewhere, it stays there
-// for WaitToRestore as long as it hears the old choice, and its own path works.
+// The end that follows goes where the deciding one is. If it was told to go elsewhere, it stays
+// there for WaitToRestore as long as it hears the old choice, and its own path works.
 func TestFollow(t *testing.T) {
 	for name, c := range map[string]struct {
 		choice, before transport.VID
@@ -176,7 +176,8 @@ func TestNth(t *testing.T) {
 }
 
 // An answer is awaited to the probes from the first to the last that may still be answered, modulo
-// 2^32: while one is waited for, or was missed, or the path is down. By a link that is down, none is.
+// 2^32: while one is waited for, or was missed, or the path is down. By a link that is down, none
+// is.
 func TestAwaits(t *testing.T) {
 	waiting, missed, down := path{waiting: true}, path{misses: 1, state: PathSuspect}, path{state: PathDown}
 	for name, c := range map[string]struct {
@@ -211,8 +212,8 @@ func TestAwaits(t *testing.T) {
 	}
 }
 
-// The path in use is probed every Probe, and all are while that is not up; the others otherwise every
-// StandbyInterval; one that waits to be restored at least once in a settling time.
+// The path in use is probed every Probe, and all are while that is not up; the others otherwise
+// every StandbyInterval; one that waits to be restored at least once in a settling time.
 func TestPause(t *testing.T) {
 	for _, c := range []struct {
 		vid            transport.VID
@@ -239,8 +240,9 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// A peer's probe says the state of each path: down of those that it does not list, and of states that
-// nobody knows. A path is reported as waiting to be restored since the first such report in a row.
+// A peer's probe says the state of each path: down of those that it does not list, and of states
+// that nobody knows. A path is reported as waiting to be restored since the first such report in a
+// row.
 func TestAdopt_Reports(t *testing.T) {
 	f, p := pairOf(t, true)
 	at := func(n int) monotime.Time { return f.now.Add(time.Duration(n) * time.Second) }
@@ -270,8 +272,8 @@ func TestAdopt_Reports(t *testing.T) {
 	}
 }
 
-// A probe that is missed by one path, and as many as are too many by all others, takes all down; if one
-// of the others may still answer, none.
+// A probe that is missed by one path, and as many as are too many by all others, takes all down; if
+// one of the others may still answer, none.
 func TestSilent(t *testing.T) {
 	type seen struct {
 		state  PathState
@@ -298,8 +300,8 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// A wait that ends late becomes longer by the time for which this end stood still, up to a Timeout and
-// once; one that ends in time, or late again, is a probe that was missed.
+// A wait that ends late becomes longer by the time for which this end stood still, up to a Timeout
+// and once; one that ends in time, or late again, is a probe that was missed.
 func TestTimeout_Excuses(t *testing.T) {
 	const timeout = 50 * time.Millisecond
 	for _, c := range []struct {
@@ -326,8 +328,8 @@ func TestTimeout_Excuses(t *testing.T) {
 	}
 }
 
-// If something was due before a call, this end has stood still: no pair is moved until as much time has
-// passed again, up to a Timeout.
+// If something was due before a call, this end has stood still: no pair is moved until as much time
+// has passed again, up to a Timeout.
 func TestBegin_HoldsOff(t *testing.T) {
 	const timeout = 50 * time.Millisecond
 	for _, c := range []struct{ late, want time.Duration }{

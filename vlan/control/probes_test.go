@@ -165,8 +165,8 @@ func TestDeadPathsAreProbed(t *testing.T) {
 	}
 }
 
-// A peer that is removed while its pair waits to move leaves no timer: it would be told of, and woken
-// for, for ever.
+// A peer that is removed while its pair waits to move leaves no timer: it would be told of, and
+// woken for, for ever.
 func TestRemovedPeerLeavesNoTimer(t *testing.T) {
 	low, high := transport.MAC{2, 0, 0, 0, 0, 1}, transport.MAC{2, 0, 0, 0, 0, 2}
 	f, err := NewFailover(low, FailoverConfig{VIDs: []transport.VID{10, 20}})
