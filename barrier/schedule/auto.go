@@ -50,16 +50,25 @@ func AutoShared(cores int) Algorithm {
 // candidates returns the algorithms that Auto chooses from, the simple ones first.
 func candidates(size int) []Algorithm {
 	all := []Algorithm{Shuffle(), Concurrent()}
-	for _, k := range branching {
-		if k < size || k == 2 {
-			all = append(all, Tree(k))
-		}
+	for _, k := range trees(size, branching) {
+		all = append(all, Tree(k))
 	}
 	return append(all, TreeTree(2), TreeTree(4), Star())
 }
 
 // branching are the trees that are considered.
 var branching = []int{2, 3, 4, 6, 8, 12, 16, 32}
+
+// trees returns those of some branchings that are considered for so many ranks: one with as many
+// branches as ranks is the concurrent barrier. The binary tree always is.
+func trees(ranks int, of []int) (ks []int) {
+	for _, k := range of {
+		if k < ranks || k == 2 {
+			ks = append(ks, k)
+		}
+	}
+	return ks
+}
 
 // nearly is the difference, in percent, up to which two costs count as the same: the accuracy of
 // the model.
@@ -71,14 +80,12 @@ const nearly = 5
 // take no time to speak of.
 func Choices(size int, nics ...LogP) []Choice {
 	if size > maxWalk && len(nics) <= 1 {
-		one := site{ranks: size, p: DefaultLogP}
+		p := DefaultLogP
 		if len(nics) == 1 {
-			one.p = nics[0]
+			p = nics[0]
 		}
-		if one.p.Cores < size {
-			one.cores = one.p.Cores
-		}
-		return best(one.candidates(), nearly)
+		one := OneHost(size, p.Cores, p)
+		return best(one.estimates(), nearly)
 	}
 	var all []Choice
 	for _, a := range candidates(size) {

@@ -132,10 +132,8 @@ func (e *estimator) addFlat() {
 	add(Shuffle(), all.shuffle()+e.longest(func(at site) time.Duration {
 		return at.shared(0, times(digits(size, 2)*at.ranks, at.p.Switch+all.p.Os+all.p.Or))
 	}), size*digits(size, 2))
-	for _, k := range branching {
-		if k < size || k == 2 {
-			add(Tree(k), e.up(k)+e.leaders.up(k)+e.release, size)
-		}
+	for _, k := range trees(size, branching) {
+		add(Tree(k), e.up(k)+e.leaders.up(k)+e.release, size)
 	}
 }
 
@@ -193,10 +191,8 @@ func (s site) candidates() (all []Choice) {
 	add := func(a Algorithm, cost time.Duration, frames int) { all = append(all, Choice{a, cost, frames}) }
 	add(Shuffle(), s.shuffle(), n*digits(n, 2))
 	add(Concurrent(), s.up(s.branches(0))+release, n)
-	for _, k := range branching {
-		if k < n || k == 2 {
-			add(Tree(k), s.up(k)+release, n)
-		}
+	for _, k := range trees(n, branching) {
+		add(Tree(k), s.up(k)+release, n)
 	}
 	for _, k := range []int{2, 4} {
 		add(TreeTree(k), s.up(k)+s.down(k), 2*(n-1))

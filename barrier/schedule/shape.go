@@ -214,10 +214,8 @@ var inners = []Algorithm{Star(), TreeTree(4)}
 // outers are those among the hosts.
 func outers(hosts int) []Algorithm {
 	all := []Algorithm{Shuffle(), Concurrent()}
-	for _, k := range []int{2, 4, 8, 16} {
-		if k < hosts || k == 2 {
-			all = append(all, Tree(k))
-		}
+	for _, k := range trees(hosts, []int{2, 4, 8, 16}) {
+		all = append(all, Tree(k))
 	}
 	return all
 }
@@ -226,7 +224,7 @@ func outers(hosts int) []Algorithm {
 // have ranks that do not follow each other. If they are alike and do, it is the same algorithm;
 // otherwise Parse does not know its name, which has a digest of who is on which host.
 func (s *Shape) byHost() func(inner, outer Algorithm) Algorithm {
-	if group := s.regular(); group > 1 {
+	if group := s.regular(); group != 0 {
 		return func(inner, outer Algorithm) Algorithm { return Hierarchical(inner, outer, group) }
 	}
 	l := newLayout(s.members())
