@@ -1,0 +1,231 @@
+package schedule
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// gapped is costs that differ from each other, and are divided by four cores without a rest: its
+// gap is longer than a send and a receive, and shorter than all of a message.
+var gapped = LogP{Os: 1200, L: 400, Or: 800, Gap: 1600, Copy: 160, Switch: 3200}
+
+// noGap has none: sends and receives follow each other at once.
+var noGap = LogP{Os: 1200, L: 400, Or: 2000, Copy: 160, Switch: 3200}
+
+// counted is a tree's way up, counted by hand.
+type counted struct {
+	k      int
+	awaits []int // by phase: how many messages the root awaits
+	turns  int   // of the ranks, each once and again for each phase in which it awaits some
+}
+
+// of70 and of50 are those of 70 and of 50 ranks.
+var (
+	of70 = []counted{
+		{2, []int{1, 1, 1, 1, 1, 1, 1}, 70 + 35 + 17 + 8 + 4 + 2 + 1 + 1},
+		{3, []int{2, 2, 2, 2}, 70 + 23 + 7 + 2 + 1},
+		{4, []int{3, 3, 3, 1}, 70 + 17 + 4 + 1 + 1},
+		{6, []int{5, 5, 1}, 70 + 11 + 1 + 1},
+		{8, []int{7, 7, 1}, 70 + 8 + 1 + 1},
+		{12, []int{11, 5}, 70 + 5 + 1},
+		{16, []int{15, 4}, 70 + 4 + 1},
+		{32, []int{31, 2}, 70 + 2 + 1},
+	}
+	of50 = []counted{
+		{2, []int{1, 1, 1, 1, 1, 1}, 50 + 25 + 12 + 6 + 3 + 1 + 1},
+		{3, []int{2, 2, 2, 1}, 50 + 16 + 5 + 1 + 1},
+		{4, []int{3, 3, 3}, 50 + 12 + 3 + 1},
+		{6, []int{5, 5, 1}, 50 + 8 + 1 + 1},
+		{8, []int{7, 6}, 50 + 6 + 1},
+		{12, []int{11, 4}, 50 + 4 + 1},
+		{16, []int{15, 3}, 50 + 3 + 1},
+		{32, []int{31, 1}, 50 + 1 + 1},
+	}
+)
+
+// bound is Brent's, of so many cores: 0 is one each.
+func bound(cores int, p LogP, path, work time.Duration) time.Duration {
+	switch cores {
+	case 0:
+		return path
+	case 4:
+		return work/4 + (path+p.Switch)*3/4
+	}
+	panic("the costs are made for four cores")
+}
+
+// up is how long a tree's way up takes of so many ranks.
+func (c counted) up(ranks, cores int, p LogP) time.Duration {
+	path := time.Duration(0)
+	for _, n := range c.awaits {
+		path += p.Os + p.L + time.Duration(n-1)*max(p.Or, p.Gap) + p.Or
+	}
+	messages := time.Duration(ranks - 1)
+	return bound(cores, p, path, time.Duration(c.turns)*p.Switch+messages*(p.Os+p.Or))
+}
+
+// same compares estimates with what they should be, by names and frames.
+func same(t *testing.T, what string, got []Choice, want map[string]time.Duration, frames map[string]int) {
+	t.Helper()
+	for _, c := range got {
+		name := c.Algorithm.String()
+		if cost, is := want[name]; !is || c.Cost != cost {
+			t.Errorf("%s: %s costs %v, want %v", what, name, c.Cost, cost)
+		}
+		if c.Frames != frames[name] || c.Frames != c.Algorithm.Frames(70) {
+			t.Errorf("%s: %s has %d frames, want %d", what, name, c.Frames, frames[name])
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%s: %d algorithms, want %d", what, len(got), len(want))
+	}
+}
+
+// What 70 ranks cost on one host, with a core each and with four cores to share: the longest path
+// of messages, and of shared cores Brent's bound of that and of the work.
+func TestEstimates_OfOneHost(t *testing.T) {
+	for _, p := range []LogP{gapped, noGap} {
+		for _, cores := range []int{0, 4} {
+			hop, receive, send := p.Os+p.L+p.Or, max(p.Or, p.Gap), max(p.Os, p.Gap)
+			release := bound(cores, p, hop+68*p.Copy, 69*(p.Switch+p.Or+p.Copy))
+			gather := bound(cores, p, hop+68*receive, 71*p.Switch+69*(p.Os+p.Or))
+			down := func(path time.Duration) time.Duration {
+				return bound(cores, p, path, 69*(p.Switch+p.Os+p.Or))
+			}
+			want := map[string]time.Duration{
+				"shuffle":    bound(cores, p, 7*hop, 7*70*(p.Switch+p.Os+p.Or)),
+				"concurrent": gather + release,
+				"treetree:2": of70[0].up(70, cores, p) + down(7*hop),
+				"treetree:4": of70[2].up(70, cores, p) + down(3*(hop+2*send)+hop),
+				"star":       gather + down(hop+68*send),
+			}
+			frames := map[string]int{"shuffle": 7 * 70, "concurrent": 70, "treetree:2": 138, "treetree:4": 138, "star": 138}
+			for _, c := range of70 {
+				name := Tree(c.k).String()
+				want[name], frames[name] = c.up(70, cores, p)+release, 70
+			}
+			shape := OneHost(70, cores, p)
+			same(t, shape.String(), shape.Choices(), want, frames)
+			p.Cores = cores
+			same(t, "of shared cores", Choices(70, p), want, frames)
+		}
+	}
+}
+
+// What 70 ranks cost on hosts of 50 and of 20 with four cores each: the larger one is the slower
+// in all that goes on within hosts, and between them is one message.
+func TestEstimates_OfHosts(t *testing.T) {
+	p, q := gapped, LogP{Os: 7000, L: 90000, Or: 5000, Gap: 11000, Copy: 40, Switch: 9}
+	hop, between := p.Os+p.L+p.Or, q.Os+q.L+q.Or
+	release := q.Os + q.L + 49*p.Copy + bound(4, p, q.Or, 50*(p.Switch+q.Or))
+	gather := bound(4, p, hop+48*p.Gap, 51*p.Switch+49*(p.Os+p.Or))
+	down := func(path time.Duration) time.Duration { return bound(4, p, path, 49*(p.Switch+p.Os+p.Or)) }
+	four := of50[2].up(50, 4, p)
+	levels := map[string]time.Duration{
+		"star:shuffle":          gather + between + down(hop+48*p.Gap),
+		"treetree:4:shuffle":    four + between + down(3*(hop+2*p.Gap)),
+		"star:concurrent":       gather + between + release,
+		"star:tree:2":           gather + between + release,
+		"treetree:4:concurrent": four + between + release,
+		"treetree:4:tree:2":     four + between + release,
+	}
+	shape := hostsOf(4, p, 50, 20)
+	shape.Between = q
+	want, frames := map[string]time.Duration{}, map[string]int{}
+	for name, cost := range levels {
+		want["hier:50:"+name], frames["hier:50:"+name] = cost, 70
+	}
+	frames["hier:50:star:shuffle"], frames["hier:50:treetree:4:shuffle"] = 2+2*68, 2+2*68
+	want["shuffle"] = 7*between + bound(4, p, 0, 7*50*(p.Switch+q.Os+q.Or))
+	frames["shuffle"] = 7 * 70
+	for _, c := range of50 {
+		name := Tree(c.k).String()
+		want[name], frames[name] = c.up(50, 4, p)+between+release, 70
+	}
+	same(t, shape.String(), shape.Choices(), want, frames)
+
+	// Ranks in another order: a flat algorithm's messages would go between hosts, and none is considered.
+	slices.Reverse(shape.Of)
+	shape.Of[0], shape.Of[69] = shape.Of[69], shape.Of[0]
+	clear(want)
+	clear(frames)
+	for name, cost := range levels {
+		name = "hosts:" + name
+		want[name], frames[name] = cost, 70
+	}
+	frames["hosts:star:shuffle"], frames["hosts:treetree:4:shuffle"] = 2+2*68, 2+2*68
+	all := shape.Choices()
+	for i := range all {
+		if name := all[i].Algorithm.name; len(name) > 15 {
+			all[i].Algorithm.name = "hosts:" + name[15:] // without the digest
+		}
+	}
+	same(t, "in another order", all, want, frames)
+}
+
+// If a gap is longer than a message takes, the child that is told last is the last to hear. If not,
+// it is the one below whom there are most.
+func TestEstimates_OfReleases(t *testing.T) {
+	for _, c := range []struct {
+		what     string
+		ranks, k int
+		gap      time.Duration
+		want     time.Duration
+	}{
+		{"no rank to tell", 1, 2, 0, 0},
+		{"one", 2, 2, 10000, 2400},
+		{"three phases, told in turn", 8, 2, 10000, 2*10000 + 2400},
+		{"three phases, one below the other", 8, 2, 0, 3 * 2400},
+		{"the last phase has one child of two, below whom there are three", 12, 3, 0, 2400 + 2*(2400+1200)},
+		{"the last phase has the second child, too", 19, 3, 0, 3 * (2400 + 1200)},
+		{"flat", 5, 5, 1500, 3*1500 + 2400},
+	} {
+		s := site{ranks: c.ranks, p: LogP{Os: 1200, L: 400, Or: 800, Gap: c.gap}}
+		if got := s.down(c.k); got != c.want {
+			t.Errorf("%s: %v, want %v", c.what, got, c.want)
+		}
+	}
+}
+
+// Up to maxWalk ranks a shape's costs are walks', and beyond they are estimates: no walk is taken,
+// though it would say other.
+func TestShape_WhatIsWalked(t *testing.T) {
+	for size, want := range map[int]bool{maxWalk - 1: true, maxWalk: true, maxWalk + 1: false, maxWalk + 2: false} {
+		for name, s := range map[string]Shape{
+			"one host": OneHost(size, 4, KernelCosts), "two": hostsOf(4, KernelCosts, size-20, 20),
+		} {
+			walked := true
+			for _, c := range s.Choices() {
+				walked = walked && c.Cost == s.Cost(c.Algorithm)
+			}
+			if walked != want {
+				t.Errorf("%s, %d ranks: walked: %v, want %v", name, size, walked, want)
+			}
+			if got := best(s.estimates(), nearly); !want && !slices.EqualFunc(got, s.Choices(), func(a, b Choice) bool {
+				return a.Cost == b.Cost && a.Frames == b.Frames && a.Algorithm.name == b.Algorithm.name
+			}) {
+				t.Errorf("%s, %d ranks: not the estimates", name, size)
+			}
+		}
+	}
+}
+
+// As many cores as ranks, or more, are one each: none is shared, whether costs are walked or
+// estimated.
+func TestChoices_AsManyCoresAsRanks(t *testing.T) {
+	for _, size := range []int{5, 70} {
+		own, shared := Choices(size, KernelCosts), 0
+		for cores := size - 1; cores <= size+1; cores++ {
+			for _, c := range Choices(size, SharedCores(cores)) {
+				i := slices.IndexFunc(own, func(o Choice) bool { return o.Algorithm.name == c.Algorithm.name })
+				if c.Cost != own[i].Cost {
+					shared = max(shared, cores)
+				}
+			}
+		}
+		if shared != size-1 {
+			t.Errorf("%d ranks: they share up to %d cores", size, shared)
+		}
+	}
+}
