@@ -12,18 +12,19 @@ func TestArguments_Refused(t *testing.T) {
 	const tree, groups = "schedule: a tree of %d branches (want 2 or more)", "schedule: groups of %d (want 2 or more)"
 	const networks, steps = "schedule: %d networks (want 1 to 64)", "schedule: rank %d of 3"
 	known := Shape{Of: make([]int, 3), Hosts: make([]Host, 1)}
+	two, few, many := []int{2, 3}, []int{-1, 0, 1}, []int{1, 2, 63, 64}
 	for _, c := range []struct {
 		name         string
 		f            func(n int)
 		right, wrong []int
 		want         string
 	}{
-		{"Tree", func(n int) { Tree(n) }, []int{2, 3}, []int{-1, 0, 1}, tree},
-		{"TreeTree", func(n int) { TreeTree(n) }, []int{2, 3}, []int{-1, 0, 1}, tree},
-		{"Hierarchical", func(n int) { Hierarchical(Star(), Star(), n) }, []int{2, 3}, []int{-1, 0, 1}, groups},
-		{"HierarchicalRepeated", func(n int) { HierarchicalRepeated(Star(), Star(), n) }, []int{2, 3}, []int{-1, 0, 1}, groups},
-		{"Stripe", func(n int) { Stripe(Star(), n) }, []int{1, 2, 63, 64}, []int{-1, 0, 65}, networks},
-		{"Redundant", func(n int) { Redundant(Star(), n) }, []int{1, 2, 63, 64}, []int{-1, 0, 65}, networks},
+		{"Tree", func(n int) { Tree(n) }, two, few, tree},
+		{"TreeTree", func(n int) { TreeTree(n) }, two, few, tree},
+		{"Hierarchical", func(n int) { Hierarchical(Star(), Star(), n) }, two, few, groups},
+		{"HierarchicalRepeated", func(n int) { HierarchicalRepeated(Star(), Star(), n) }, two, few, groups},
+		{"Stripe", func(n int) { Stripe(Star(), n) }, many, []int{-1, 0, 65}, networks},
+		{"Redundant", func(n int) { Redundant(Star(), n) }, many, []int{-1, 0, 65}, networks},
 		{"Steps", func(n int) { Shuffle().Steps(n, 3) }, []int{0, 1, 2}, []int{-1, 3, 4}, steps},
 		{"Choose", func(n int) { known.Choose(n) }, []int{3}, []int{0, 2, 4}, "schedule: a shape of 3 ranks for %d"},
 	} {

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -148,6 +149,9 @@ func TestEstimates_OfHosts(t *testing.T) {
 	// Ranks in another order: a flat algorithm's messages would go between hosts, and none is considered.
 	slices.Reverse(shape.Of)
 	shape.Of[0], shape.Of[69] = shape.Of[69], shape.Of[0]
+	if got := shape.Of; got[0] != 0 || got[1] != 1 {
+		t.Fatalf("the order is %v", got)
+	}
 	clear(want)
 	clear(frames)
 	for name, cost := range levels {
@@ -162,6 +166,22 @@ func TestEstimates_OfHosts(t *testing.T) {
 		}
 	}
 	same(t, "in another order", all, want, frames)
+}
+
+// What differs is looked at once: of a thousand hosts that are alike, one stands for all.
+func TestEstimates_LookAtHostsThatDiffer(t *testing.T) {
+	shape := hostsOf(4, gapped, 3, 9, 3, 5, 9, 3)
+	shape.Hosts[5].Cores = 2
+	asked := map[site]int{}
+	e := estimator{Shape: &shape, members: shape.members()}
+	longest := e.longest(func(at site) time.Duration {
+		asked[at]++
+		return time.Duration(at.ranks)
+	})
+	want := map[site]int{{3, 0, gapped}: 1, {9, 4, gapped}: 1, {5, 4, gapped}: 1, {3, 2, gapped}: 1}
+	if !maps.Equal(asked, want) || longest != 9 {
+		t.Errorf("%v, and the longest is %d", asked, longest)
+	}
 }
 
 // If a gap is longer than a message takes, the child that is told last is the last to hear. If not,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -129,6 +130,42 @@ func TestShape_CandidatesAreRight(t *testing.T) {
 		again := random(rand.New(rand.NewPCG(seed, 1)), 24)
 		if a, b := s.Choose(size).String(), again.Choose(size).String(); a != b {
 			t.Errorf("seed %d: %s and %s", seed, a, b)
+		}
+	}
+}
+
+// What is considered for hosts: the algorithms that know none and, of several hosts of which one has
+// several ranks, hierarchies of each of two inner ones and of those among so many leaders.
+func TestShape_Candidates(t *testing.T) {
+	each := func(hosts int) []int { return slices.Repeat([]int{2}, hosts) }
+	for _, c := range []struct {
+		shape Shape
+		group string
+		outer string
+	}{
+		{OneHost(9, 2, KernelCosts), "", ""},
+		{hostsOf(2, KernelCosts, 1, 1, 1), "", ""},
+		{hostsOf(2, KernelCosts, 8, 8), "hier:8:", "shuffle concurrent tree:2"},
+		{hostsOf(2, KernelCosts, 2, 2, 1), "hier:2:", "shuffle concurrent tree:2"},
+		{hostsOf(2, KernelCosts, each(4)...), "hier:2:", "shuffle concurrent tree:2"},
+		{hostsOf(2, KernelCosts, each(5)...), "hier:2:", "shuffle concurrent tree:2 tree:4"},
+		{hostsOf(2, KernelCosts, each(9)...), "hier:2:", "shuffle concurrent tree:2 tree:4 tree:8"},
+		{hostsOf(2, KernelCosts, each(17)...), "hier:2:", "shuffle concurrent tree:2 tree:4 tree:8 tree:16"},
+	} {
+		var want, got []string
+		for _, a := range candidates(len(c.shape.Of)) {
+			want = append(want, a.String())
+		}
+		for _, outer := range strings.Fields(c.outer) {
+			want = append(want, c.group+"star:"+outer, c.group+"treetree:4:"+outer)
+		}
+		for _, choice := range c.shape.Choices() {
+			got = append(got, choice.Algorithm.String())
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%v: %v, want %v", c.shape, got, want)
 		}
 	}
 }

@@ -114,7 +114,7 @@ func (t *Table) Rows() []Row {
 // row of ranks that run anywhere or, if there is none, the one that the model chooses. Of a row
 // that says auto it is what Auto is for that size.
 func (t *Table) Choose(s Shape, size int) Algorithm {
-	if t != nil && len(t.rows) > 0 {
+	if t != nil {
 		for _, where := range []string{s.String(), ""} {
 			if r, has := t.rows[group{size, where}]; has {
 				return r.Algorithm.For(size)

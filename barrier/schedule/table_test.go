@@ -1,10 +1,14 @@
 package schedule_test
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/rawlane/rawlane/barrier/schedule"
@@ -48,9 +52,6 @@ func TestTable_Choose(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
-	if got, want := (*schedule.Table)(nil).Choose(on(7, 2), 7).String(), on(7, 2).Choose(7).String(); got != want {
-		t.Errorf("no table: %s, want the model's %s", got, want)
-	}
 }
 
 // What is written is read again, ordered by ranks.
@@ -74,6 +75,19 @@ func TestTable_WriteTo(t *testing.T) {
 	}
 }
 
+// The least and the most that a row may say is taken.
+func TestParseTable_Bounds(t *testing.T) {
+	for text, want := range map[string]schedule.Row{
+		"2 star 0":              {Ranks: 2},
+		"65536 star 1000000000": {Ranks: 65536, Mean: 1000 * time.Second},
+	} {
+		rows := parse(t, text).Rows()
+		if len(rows) != 1 || rows[0].Ranks != want.Ranks || rows[0].Mean != want.Mean {
+			t.Errorf("%q: %+v", text, rows)
+		}
+	}
+}
+
 func TestParseTable_Refuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"\n\n4 star":                         `x.table:3: "4 star": want how many ranks`,
@@ -85,12 +99,48 @@ func TestParseTable_Refuses(t *testing.T) {
 		"4 star -1":                          `"-1": want microseconds`,
 		"4 star NaN":                         `"NaN": want microseconds`,
 		"4 star 1e10":                        `"1e10": want microseconds`,
+		"4 star 1000000000.5":                `"1000000000.5": want microseconds`,
 		"4 star - here\n4 tree:2 1.5 here":   `x.table:2: a second row of 4 ranks, "here"`,
 		"4 star -\n# a word\n4 tree:2 - # x": `x.table:3: a second row of 4 ranks, ""`,
 		"64 " + strings.Repeat("repeated:64:", 6) + "shuffle" + strings.Repeat(":star", 6) + " -": "x.table:1: repeated:64",
 	} {
 		if _, err := schedule.ParseTable("x.table", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// What a reader or a writer fails with is returned, and what was read before does not make a table.
+func TestTable_OfBrokenFiles(t *testing.T) {
+	broken := errors.New("broken")
+	in := io.MultiReader(strings.NewReader("4 star -\n"), iotest.ErrReader(broken))
+	if _, err := schedule.ParseTable("x.table", in); !errors.Is(err, broken) || err.Error() != "x.table: broken" {
+		t.Errorf("a reader that fails: %v", err)
+	}
+	long := strings.NewReader("4 star - " + strings.Repeat("x", 1<<17))
+	if _, err := schedule.ParseTable("x.table", long); !errors.Is(err, bufio.ErrTooLong) {
+		t.Errorf("a line without end: %v", err)
+	}
+	table := parse(t, "4 star -")
+	if n, err := table.WriteTo(failing{broken}); n != 3 || !errors.Is(err, broken) {
+		t.Errorf("a writer that fails: %d, %v", n, err)
+	}
+}
+
+// failing takes three bytes.
+type failing struct{ err error }
+
+func (f failing) Write([]byte) (int, error) { return 3, f.err }
+
+// No table is one without rows, and either has what the model says for all.
+func TestTable_WithoutRows(t *testing.T) {
+	here := schedule.OneHost(7, 2, schedule.MemoryCosts)
+	for name, table := range map[string]*schedule.Table{"none": nil, "zero": {}, "empty": parse(t, "# no row\n")} {
+		if rows := table.Rows(); len(rows) != 0 {
+			t.Errorf("%s: %v", name, rows)
+		}
+		if got, want := table.Choose(here, 7).String(), here.Choose(7).String(); got != want {
+			t.Errorf("%s: %s, want the model's %s", name, got, want)
 		}
 	}
 }
