@@ -58,7 +58,7 @@ func (s site) up(k int) time.Duration {
 
 // down is the time of a release down a k-nomial tree.
 func (s site) down(k int) time.Duration {
-	phases, span := 0, 1 // the ranks below one of the root's lowest children in its last phase
+	var phases, span int // span: the ranks below one of the root's lowest children in its last phase
 	for d := 1; d < s.ranks; d *= k {
 		phases, span = phases+1, d
 	}

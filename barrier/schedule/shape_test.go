@@ -3,6 +3,7 @@ package schedule
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -170,6 +171,22 @@ func TestShape_Candidates(t *testing.T) {
 	}
 }
 
+// How near two costs are the same: on one host whose ranks share its cores a quarter, elsewhere what
+// the model is exact to.
+func TestShape_Nearly(t *testing.T) {
+	for _, c := range []struct {
+		shape Shape
+		want  int
+	}{
+		{OneHost(9, 8, KernelCosts), 25}, {OneHost(9, 9, KernelCosts), 5}, {OneHost(9, 0, KernelCosts), 5},
+		{hostsOf(1, KernelCosts, 2, 2), 5}, {hostsOf(1, KernelCosts, 1, 1), 5},
+	} {
+		if got := c.shape.nearly(); got != c.want {
+			t.Errorf("%v: %d %%, want %d", c.shape, got, c.want)
+		}
+	}
+}
+
 // The last choices are remembered, and no more than some of them.
 func TestMemory(t *testing.T) {
 	var m memory
@@ -180,15 +197,65 @@ func TestMemory(t *testing.T) {
 	if n := len(m.known()); n != 1 {
 		t.Errorf("%d choices are known", n)
 	}
-	first.Of[0] = 7 // the caller's, and not what is remembered
-	if got := m.known()[0].shape.Of[0]; got != 0 {
-		t.Errorf("rank 0 is remembered on host %d", got)
+	first.Of[0], first.Hosts[0].Cores = 7, 7 // the caller's, and not what is remembered
+	if got := m.known()[0].shape; got.Of[0] != 0 || got.Hosts[0].Cores != 2 {
+		t.Errorf("rank 0 is remembered on host %d, of %d cores", got.Of[0], got.Hosts[0].Cores)
 	}
 	for size := 2; size < 2+2*remembered; size++ {
 		m.choose(OneHost(size, 2, KernelCosts))
 	}
 	if n := len(m.known()); n != remembered {
 		t.Errorf("%d choices are known, want %d", n, remembered)
+	}
+}
+
+// What is remembered for a shape is for that alone, and not for one that differs from it in whatever.
+func TestMemory_TellsShapesApart(t *testing.T) {
+	shape := func() Shape { return hostsOf(2, KernelCosts, 3, 2) }
+	for name, change := range map[string]func(*Shape){
+		"":                      func(*Shape) {},
+		"a rank elsewhere":      func(s *Shape) { s.Of[2] = 1 },
+		"a rank more":           func(s *Shape) { s.Of = append(s.Of, 1) },
+		"a core more":           func(s *Shape) { s.Hosts[1].Cores++ },
+		"other costs of a host": func(s *Shape) { s.Hosts[0].Local.Or++ },
+		"other costs between":   func(s *Shape) { s.Between = LogP{L: 1} },
+	} {
+		var m memory
+		m.list.Store(&[]choiceFor{{shape(), New("remembered", nil)}})
+		s := shape()
+		change(&s)
+		if got := m.choose(s).String(); (got == "remembered") != (name == "") {
+			t.Errorf("%q: %s", name, got)
+		}
+	}
+}
+
+// Hosts of as many ranks in a row are groups: the schedule in levels, its labels too, is the same
+// whichever way it is made, and also if the last host has fewer.
+func TestLayout_OfRowsIsHierarchical(t *testing.T) {
+	algorithms := []Algorithm{Star(), Shuffle(), Tree(2), TreeTree(2), ChassisRepeated()}
+	for group := 2; group < 6; group++ {
+		for size := group; size < 20; size++ {
+			var rows [][]int
+			for rank := range size {
+				if rank%group == 0 {
+					rows = append(rows, nil)
+				}
+				rows[rank/group] = append(rows[rank/group], rank)
+			}
+			l := newLayout(rows)
+			for _, inner := range algorithms {
+				for _, outer := range algorithms {
+					want := Hierarchical(inner, outer, group)
+					got := l.hierarchical("rows", inner, outer)
+					for rank := range size {
+						if a, b := got.Steps(rank, size), want.Steps(rank, size); !reflect.DeepEqual(a, b) {
+							t.Fatalf("%v, rank %d of %d: %v, want %v", want, rank, size, a, b)
+						}
+					}
+				}
+			}
+		}
 	}
 }
 
