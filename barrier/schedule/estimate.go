@@ -77,9 +77,9 @@ func (s site) down(k int) time.Duration {
 	return s.shared(below[phases], times(s.ranks-1, s.p.Switch+s.p.Os+s.p.Or))
 }
 
-// multicast is the time of a release at once.
+// multicast is the time of a release at once, of two ranks or more.
 func (s site) multicast() time.Duration {
-	path := s.p.Os + times(max(s.ranks-2, 0), s.p.Copy) + s.p.L + s.p.Or
+	path := s.p.Os + times(s.ranks-2, s.p.Copy) + s.p.L + s.p.Or
 	return s.shared(path, times(s.ranks-1, s.p.Switch+s.p.Or+s.p.Copy))
 }
 
@@ -180,7 +180,7 @@ func (e *estimator) longest(of func(site) time.Duration) (longest time.Duration)
 // branches is k or, if that is 0, what makes a tree flat.
 func (s site) branches(k int) int {
 	if k == 0 {
-		return max(s.ranks, 2)
+		return s.ranks
 	}
 	return k
 }

@@ -329,6 +329,26 @@ func TestCost_SharedCores(t *testing.T) {
 	}
 }
 
+// Of an algorithm for more networks than there are costs, the last ones stand for the others. What
+// only asks for a cost keeps no messages.
+func TestCost_OfMoreNetworks(t *testing.T) {
+	a, slow := Stripe(Tree(4), 3), LogP{Os: us, L: 40 * us, Or: 20 * us}
+	differ := false
+	for size := 4; size < 20; size++ {
+		got := a.Cost(size, mcd, slow)
+		if want := a.Cost(size, mcd, slow, slow); got != want {
+			t.Errorf("%d ranks: %v, want %v", size, got, want)
+		}
+		differ = differ || got != a.Cost(size, mcd, slow, mcd)
+	}
+	if !differ {
+		t.Error("the third network costs what the first does: this shows nothing")
+	}
+	if _, events := a.walk(9, nil, false); events != nil {
+		t.Errorf("%d messages are kept", len(events))
+	}
+}
+
 func TestTimelineHasEveryMessage(t *testing.T) {
 	exits, events := Tree(3).Timeline(9, mcd)
 	if len(events) != 8+8 || slices.Max(exits) != Tree(3).Cost(9, mcd) {

@@ -172,15 +172,20 @@ func TestShape_Candidates(t *testing.T) {
 }
 
 // How near two costs are the same: on one host whose ranks share its cores a quarter, elsewhere what
-// the model is exact to.
+// the model is exact to. A host is crowded if any has fewer cores than ranks.
 func TestShape_Nearly(t *testing.T) {
 	for _, c := range []struct {
-		shape Shape
-		want  int
+		shape   Shape
+		want    int
+		crowded bool
 	}{
-		{OneHost(9, 8, KernelCosts), 25}, {OneHost(9, 9, KernelCosts), 5}, {OneHost(9, 0, KernelCosts), 5},
-		{hostsOf(1, KernelCosts, 2, 2), 5}, {hostsOf(1, KernelCosts, 1, 1), 5},
+		{OneHost(9, 8, KernelCosts), 25, true}, {OneHost(9, 9, KernelCosts), 5, false},
+		{OneHost(9, 0, KernelCosts), 5, false}, {hostsOf(1, KernelCosts, 1, 1), 5, false},
+		{hostsOf(1, KernelCosts, 2, 2), 5, true}, {hostsOf(1, KernelCosts, 1, 2), 5, true},
 	} {
+		if got := c.shape.Crowded(); got != c.crowded {
+			t.Errorf("%v: crowded: %v, want %v", c.shape, got, c.crowded)
+		}
 		if got := c.shape.nearly(); got != c.want {
 			t.Errorf("%v: %d %%, want %d", c.shape, got, c.want)
 		}
