@@ -185,25 +185,26 @@ func TestEstimates_LookAtHostsThatDiffer(t *testing.T) {
 }
 
 // If a gap is longer than a message takes, the child that is told last is the last to hear. If not,
-// it is the one below whom there are most.
-func TestEstimates_OfReleases(t *testing.T) {
+// it is the one below whom there are most. On the way up each phase is as long as the root's awaits.
+func TestEstimates_OfTrees(t *testing.T) {
 	for _, c := range []struct {
 		what     string
 		ranks, k int
 		gap      time.Duration
-		want     time.Duration
+		down, up time.Duration
 	}{
-		{"no rank to tell", 1, 2, 0, 0},
-		{"one", 2, 2, 10000, 2400},
-		{"three phases, told in turn", 8, 2, 10000, 2*10000 + 2400},
-		{"three phases, one below the other", 8, 2, 0, 3 * 2400},
-		{"the last phase has one child of two, below whom there are three", 12, 3, 0, 2400 + 2*(2400+1200)},
-		{"the last phase has the second child, too", 19, 3, 0, 3 * (2400 + 1200)},
-		{"flat", 5, 5, 1500, 3*1500 + 2400},
+		{"no rank to tell", 1, 2, 0, 0, 0},
+		{"one", 2, 2, 10000, 2400, 2400},
+		{"three phases, told in turn", 8, 2, 10000, 2*10000 + 2400, 3 * 2400},
+		{"three phases, one below the other", 8, 2, 0, 3 * 2400, 3 * 2400},
+		{"the last phase has one child, below whom there are two", 12, 3, 0, 2400 + 2*(2400+1200), 3*2400 + 2*800},
+		{"the last phase has one child, below whom there are eight", 18, 3, 0, 2400 + 2*(2400+1200), 3*2400 + 2*800},
+		{"the last phase has the second child, too", 19, 3, 0, 3 * (2400 + 1200), 3 * (2400 + 800)},
+		{"flat", 5, 5, 1500, 3*1500 + 2400, 3*1500 + 2400},
 	} {
 		s := site{ranks: c.ranks, p: LogP{Os: 1200, L: 400, Or: 800, Gap: c.gap}}
-		if got := s.down(c.k); got != c.want {
-			t.Errorf("%s: %v, want %v", c.what, got, c.want)
+		if down, up := s.down(c.k), s.up(c.k); down != c.down || up != c.up {
+			t.Errorf("%s: down %v, want %v; up %v, want %v", c.what, down, c.down, up, c.up)
 		}
 	}
 }
