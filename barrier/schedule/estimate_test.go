@@ -168,7 +168,7 @@ func TestEstimates_OfHosts(t *testing.T) {
 	same(t, "in another order", all, want, frames)
 }
 
-// What differs is looked at once: of a thousand hosts that are alike, one stands for all.
+// What differs is looked at once: of hosts that are alike, one stands for all.
 func TestEstimates_LookAtHostsThatDiffer(t *testing.T) {
 	shape := hostsOf(4, gapped, 3, 9, 3, 5, 9, 3)
 	shape.Hosts[5].Cores = 2

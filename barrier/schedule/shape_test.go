@@ -172,7 +172,7 @@ func TestShape_Candidates(t *testing.T) {
 }
 
 // How near two costs are the same: on one host whose ranks share its cores a quarter, elsewhere what
-// the model is exact to. A host is crowded if any has fewer cores than ranks.
+// the model is exact to. A shape is crowded if one of its hosts has fewer cores than ranks.
 func TestShape_Nearly(t *testing.T) {
 	for _, c := range []struct {
 		shape   Shape
