@@ -78,6 +78,9 @@ func TestCheck_FindsWhatIsBroken(t *testing.T) {
 		{"a message goes to another rank", func(s [][]Step) { s[3][0].Notify[0].To = 1 }, "no rank awaits rank 3's message 0 to rank 1"},
 		{"a message has another label", func(s [][]Step) { s[3][0].Notify[0].Label = 9 }, "no rank awaits rank 3's message 9"},
 		{"a message is sent twice", func(s [][]Step) { s[3][0].Notify = append(s[3][0].Notify, s[3][0].Notify[0]) }, "is sent twice"},
+		{"a message is sent twice over one of several networks", func(s [][]Step) {
+			s[3][0].Notify = []Send{{2, 0, 0}, {2, 0, 5}, {2, 0, 5}}
+		}, "rank 3's message 0 to rank 2 is sent twice"},
 		{"a message is awaited twice", func(s [][]Step) { s[2][0].Await = append(s[2][0].Await, s[2][0].Await[0]) }, "is awaited twice"},
 		{"rank 2 passes on what it has not heard", func(s [][]Step) {
 			s[2] = []Step{{Notify: s[2][0].Notify}, {Await: s[2][0].Await}, s[2][1]}
