@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -188,19 +189,27 @@ func TestExpected_Once(t *testing.T) {
 	})
 }
 
-// An operation ends whose Op ends the goroutine that it is called in, as a test's FailNow does.
+// An operation ends whose Op ends the goroutine that it is called in, as a test's FailNow does. Where the
+// other process hears of that before it has come so far, its operation was withdrawn.
 func TestIallreduce_OpEndsItsGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, other := openTwo(t, Config{})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
+		var ended atomic.Int32
 		inBoth(t, func(c *Comm) error {
 			r := Iallreduce(c, []int{1}, []int{0}, func(_, _ []int) { runtime.Goexit() })
-			if _, err := r.Wait(ctx); !errors.Is(err, errEnded) {
+			switch _, err := r.Wait(ctx); {
+			case errors.Is(err, errEnded):
+				ended.Add(1)
+			case !errors.Is(err, ErrWithdrawn):
 				t.Errorf("%v", err)
 			}
 			return nil
 		}, w, other)
+		if ended.Load() == 0 {
+			t.Error("neither has ended by its Op")
+		}
 		closeTwo(t, w, other)
 	})
 }
