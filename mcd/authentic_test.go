@@ -11,7 +11,6 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/transport/fabric"
 )
 
 // roaming is a link whose stations may move: it keeps what it was told to be authentic.
@@ -83,18 +82,7 @@ func (l *silenced) Send(frames []transport.Frame) (int, error) {
 // somebody has recorded.
 func TestKeys_WhatMovesAStation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, err := fabric.New(fabric.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		sw := f.AddSwitch("")
-		attach := func(m transport.MAC) transport.Link {
-			l, err := f.Attach(sw, fabric.Station{MAC: m})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return l
-		}
+		attach := oneSwitch(t)
 		stranger := attach(mac(99))
 		defer stranger.Close()
 		nodes := []mcd.Node{{ID: 0, MACs: []transport.MAC{mac(1)}}, {ID: 1, MACs: []transport.MAC{mac(2)}}}

@@ -20,3 +20,20 @@ func switched(t testing.TB, n int) []transport.Link {
 	}
 	return out
 }
+
+// oneSwitch makes an in-memory switch, and returns what attaches a link with an address to it.
+func oneSwitch(t testing.TB) (attach func(transport.MAC) transport.Link) {
+	t.Helper()
+	f, err := fabric.New(fabric.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sw := f.AddSwitch("")
+	return func(m transport.MAC) transport.Link {
+		l, err := f.Attach(sw, fabric.Station{MAC: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+}

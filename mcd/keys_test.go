@@ -155,20 +155,9 @@ func TestKeys_MismatchIsCountedAndSaid(t *testing.T) {
 // each was opened again. It is never delivered, and live messages are.
 func TestKeys_RecordedFramesAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, err := fabric.New(fabric.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		sw := f.AddSwitch("")
+		attach := oneSwitch(t)
 		var recorded []transport.Frame
 		var mu sync.Mutex
-		attach := func(m transport.MAC) transport.Link {
-			l, err := f.Attach(sw, fabric.Station{MAC: m})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return l
-		}
 		stranger := attach(mac(99))
 		defer stranger.Close()
 		nodes := []mcd.Node{{ID: 0, MACs: []transport.MAC{mac(1)}}, {ID: 1, MACs: []transport.MAC{mac(2)}}}
@@ -178,10 +167,11 @@ func TestKeys_RecordedFramesAreRefused(t *testing.T) {
 				_ = es[k].Close()
 			}
 			tap := frameRecorder{Link: attach(nodes[k].MACs[0]), mu: &mu, frames: &recorded}
-			es[k], err = mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: nodes, Spin: -1, Keys: ring(1, false)}, &tap)
+			e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: nodes, Spin: -1, Keys: ring(1, false)}, &tap)
 			if err != nil {
 				t.Fatal(err)
 			}
+			es[k] = e
 			ports[k] = port(t, es[k], 1)
 		}
 		start(0)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/transport/fabric"
 )
 
 // A message to a port that is not open, or from a node that the table has elsewhere, has come. Who
@@ -17,20 +16,9 @@ import (
 func TestKeys_RefusedMessagesAreRefusedAgain(t *testing.T) {
 	for _, encrypt := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			f, err := fabric.New(fabric.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			sw := f.AddSwitch("")
+			attach := oneSwitch(t)
 			var recorded []transport.Frame
 			var mu sync.Mutex
-			attach := func(m transport.MAC) transport.Link {
-				l, err := f.Attach(sw, fabric.Station{MAC: m})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return l
-			}
 			stranger := attach(mac(99))
 			defer stranger.Close()
 			right := []mcd.Node{{ID: 0, MACs: []transport.MAC{mac(1)}}, {ID: 1, MACs: []transport.MAC{mac(2)}}}
@@ -38,9 +26,11 @@ func TestKeys_RefusedMessagesAreRefusedAgain(t *testing.T) {
 			var es [2]*mcd.Endpoint
 			for k, table := range [][]mcd.Node{right, wrong} {
 				tap := frameRecorder{Link: attach(mac(byte(k + 1))), mu: &mu, frames: &recorded}
-				if es[k], err = mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: table, Spin: -1, Keys: ring(1, encrypt)}, &tap); err != nil {
+				e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: table, Spin: -1, Keys: ring(1, encrypt)}, &tap)
+				if err != nil {
 					t.Fatal(err)
 				}
+				es[k] = e
 				defer es[k].Close()
 			}
 			from := port(t, es[0], 1)

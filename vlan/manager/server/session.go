@@ -313,8 +313,9 @@ func (s *Server) patchSession(sess *session, q *sessionPairs) (api.Changed, erro
 		s.version++
 	}
 	for _, c := range q.Pairs {
-		peer, own := c.Peer(s.cfg.MAC)
-		sess.next.Dropped = slices.DeleteFunc(sess.next.Dropped, func(d api.Change) bool { return own && d.B == peer })
+		if peer, own := c.Peer(s.cfg.MAC); own {
+			sess.next.Dropped = slices.DeleteFunc(sess.next.Dropped, func(d api.Change) bool { return d.B == peer })
+		}
 	}
 	return api.Changed{Routes: len(routes), Ignored: ignored}, nil
 }

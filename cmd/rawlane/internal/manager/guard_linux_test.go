@@ -15,13 +15,9 @@ import (
 	"github.com/rawlane/rawlane/vlan/plan"
 )
 
-// A guard whose interface is removed says so, and watches again once there is one of that name. The
-// test needs root: in a user namespace the other tests here would lack a loopback.
-func TestGuardOpensARemovedInterfaceAnew(t *testing.T) {
-	bed, elsewhere := testbed.ForTest(t, testbed.Config{}), testbed.ForTest(t, testbed.Config{Nodes: 1}).Node(0)
-	if err := elsewhere.Remove(0); err != nil { // to make room for the other one
-		t.Fatal(err)
-	}
+// planned returns the manager of node 0, and the plan of two nodes that it has.
+func planned(t *testing.T) (*server.Server, *plan.Plan) {
+	t.Helper()
 	p, err := plan.RoundRobin([]transport.MAC{testbed.MAC(0, 0), testbed.MAC(1, 0)}, []transport.VID{1, 2})
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +26,18 @@ func TestGuardOpensARemovedInterfaceAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	t.Cleanup(func() { _ = s.Close() })
+	return s, p
+}
+
+// A guard whose interface is removed says so, and watches again once there is one of that name. The
+// test needs root: in a user namespace the other tests here would lack a loopback.
+func TestGuardOpensARemovedInterfaceAnew(t *testing.T) {
+	bed, elsewhere := testbed.ForTest(t, testbed.Config{}), testbed.ForTest(t, testbed.Config{Nodes: 1}).Node(0)
+	if err := elsewhere.Remove(0); err != nil { // to make room for the other one
+		t.Fatal(err)
+	}
+	s, _ := planned(t)
 	log := new(lockedBuffer)
 	g := &guard{server: s, ifname: "eth0", self: testbed.MAC(0, 0), log: slog.New(slog.NewTextHandler(log, nil))}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -60,15 +67,7 @@ func TestGuardOpensARemovedInterfaceAnew(t *testing.T) {
 // programs' frames meet. The test needs root, as the one above.
 func TestGuardProbesByThePlansPriority(t *testing.T) {
 	bed := testbed.ForTest(t, testbed.Config{})
-	p, err := plan.RoundRobin([]transport.MAC{testbed.MAC(0, 0), testbed.MAC(1, 0)}, []transport.VID{1, 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := server.New(server.Config{MAC: testbed.MAC(0, 0), Plan: p})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s, p := planned(t)
 	var peer *mcd.Endpoint
 	if err := bed.Node(1).Do(func() error {
 		link, err := ring.Open("eth0", ring.Config{EtherType: guardEtherType})
