@@ -220,6 +220,10 @@ func TestMCD_3_3_StripesSpreadWhatOneRankReceives(t *testing.T) {
 	if got := nics(Stripe(Concurrent(), 2), 6); !slices.Equal(got, []int{0, 1, 0, 1, 0}) {
 		t.Errorf("concurrent: %v", got)
 	}
+	// Left and Right to their Center, and a Center to the one above it, and back to its own.
+	if got := nics(Stripe(Chassis(), 2), 6); !slices.Equal(got, []int{0, 1, 0, 0, 1, 0, 1}) {
+		t.Errorf("chassis: %v", got)
+	}
 	release := Redundant(Tree(3), 2).Steps(0, 3)
 	if got := release[len(release)-1].Notify; !reflect.DeepEqual(got, []Send{{All, 1, 0}, {All, 1, 1}}) {
 		t.Errorf("redundant: the release is %+v", got)
@@ -227,9 +231,12 @@ func TestMCD_3_3_StripesSpreadWhatOneRankReceives(t *testing.T) {
 }
 
 func TestParseTakesWhatStringGives(t *testing.T) {
+	if !(Algorithm{}).IsZero() {
+		t.Error("the zero Algorithm is one")
+	}
 	for _, a := range append(generators(), Auto(), AutoShared(2), Stripe(AutoShared(8), 2)) {
 		b, err := Parse(a.String())
-		if err != nil || b.String() != a.String() {
+		if err != nil || b.String() != a.String() || b.IsZero() {
 			t.Errorf("%v: %v, %v", a, b, err)
 			continue
 		}

@@ -372,6 +372,9 @@ func TestEvaluate_LeavesExternalChanges(t *testing.T) {
 			if d.Reason != Revert || d.At != now {
 				t.Errorf("%v: %v at %v", d, d.Reason, d.At)
 			}
+			if rests := c.rests[d.Change.Pair]; rests.until != now.Add(c.cfg.FlapDamping) {
+				t.Errorf("%v: the pair rests until %v, want %v later", d, rests.until, c.cfg.FlapDamping)
+			}
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("pair %v is changed from outside: %v, want %v", pair, got, want)
@@ -502,7 +505,8 @@ func TestSharedNamesPairs(t *testing.T) {
 		pairs = append(pairs, plan.Pair{A: 0, B: b + 1})
 	}
 	for n, want := range map[int]string{1: "0-1 alone", 2: "pairs 0-1 and 0-2 shared it", 3: "pairs 0-1, 0-2 and 0-3 shared it",
-		6: "pairs 0-1, 0-2, 0-3, 0-4, 0-5 and 0-6 shared it", 8: "pairs 0-1, 0-2, 0-3, 0-4, 0-5, 0-6 and 2 more shared it"} {
+		6: "pairs 0-1, 0-2, 0-3, 0-4, 0-5 and 0-6 shared it",
+		7: "pairs 0-1, 0-2, 0-3, 0-4, 0-5, 0-6 and 1 more shared it", 8: "pairs 0-1, 0-2, 0-3, 0-4, 0-5, 0-6 and 2 more shared it"} {
 		if got := shared(pairs[:n]); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)
 		}
