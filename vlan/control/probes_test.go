@@ -216,3 +216,20 @@ func TestFirstProbesAreSpread(t *testing.T) {
 		}
 	}
 }
+
+// So are those of the paths of one pair.
+func TestFirstProbesOfAPair(t *testing.T) {
+	begin := monotime.At(time.Hour)
+	f, err := NewFailover(transport.MAC{}, FailoverConfig{VIDs: []transport.VID{10, 20, 30}, Probe: 256 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.SetPeer(begin, transport.MAC{0, 0, 0, 0, 0, 2}, 10, nil); err != nil {
+		t.Fatal(err)
+	}
+	for i, path := range f.peers[transport.MAC{0, 0, 0, 0, 0, 2}].paths {
+		if got, want := path.timer.due.Sub(begin), time.Duration(2+37*i)*time.Millisecond; got != want {
+			t.Errorf("VID %d: the first probe after %v, want %v", path.vid, got, want)
+		}
+	}
+}
