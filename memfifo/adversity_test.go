@@ -161,10 +161,7 @@ func TestClose_DuringAFlush(t *testing.T) {
 // 2,048 callers in Put while the owner goes away: each call ends, and tells a loss or leaves it to
 // Flush. Behind Flush all goes on, and each word is that of its caller's last call.
 func TestPut_ThousandsOfCallersAndARestart(t *testing.T) {
-	callers := 2048
-	if testing.Short() {
-		callers = 256
-	}
+	callers := enough(2048, 256)
 	synctest.Test(t, func(t *testing.T) {
 		c, ctx, w, r := twoNodes(t, fault.Config{}, 0, 8*callers)
 		var calls sync.WaitGroup

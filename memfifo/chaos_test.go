@@ -175,7 +175,7 @@ func (c *chaos) settle(id int) {
 // Cables are cut and mended, and a node restarts: no goroutine hangs, records come once and in
 // order, and afterwards all operations work.
 func TestFailure_Chaos(t *testing.T) {
-	for range 2 {
+	for range enough(2, 1) {
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed) // at once, as a deadlock ends the test
 		synctest.Test(t, func(t *testing.T) {

@@ -138,6 +138,14 @@ func limit(t testing.TB) context.Context {
 	return ctx
 }
 
+// enough is many, or with -short few: with the race detector all takes ten times as long.
+func enough(many, few int) int {
+	if testing.Short() {
+		return min(many, few)
+	}
+	return many
+}
+
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

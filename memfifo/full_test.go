@@ -25,7 +25,7 @@ func TestFIFO_RoomThatIsMadeMeanwhile(t *testing.T) {
 	q := c.fifo(t, 1, memfifo.MinFIFO)
 	ctx := limit(t)
 	var pushing sync.WaitGroup
-	const total = 100_000
+	total := enough(100_000, 10_000)
 	pushing.Go(func() {
 		r := c.domains[0].Remote(q.Key())
 		for i := range total {

@@ -87,10 +87,7 @@ func TestModel(t *testing.T) {
 	var ops int64
 	p := newPoints()
 	var simulated time.Duration
-	seeds := *modelSeeds
-	if testing.Short() { // with the race detector a seed takes seconds
-		seeds = min(seeds, 3)
-	}
+	seeds := enough(*modelSeeds, 2)
 	for range seeds {
 		synctest.Test(t, func(t *testing.T) {
 			begun := time.Now()

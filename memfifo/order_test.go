@@ -66,7 +66,7 @@ func TestOrder_ParcelsAndCallersStarveNeither(t *testing.T) {
 				}
 			}
 		})
-		for range 4 { // some give up
+		for range enough(4, 1) { // some give up
 			soon, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 			_ = r.Put(soon, 0, []byte{1})
 			cancel()
@@ -97,7 +97,7 @@ func TestOrder_OfOneGoroutine(t *testing.T) {
 		for g := range byte(4) {
 			working.Go(func() {
 				off := 8 + int64(g)*each
-				for i := range byte(10) {
+				for i := range byte(enough(10, 3)) {
 					p := &memfifo.Parcel{To: r, Off: off, Data: bytes.Repeat([]byte{2*i + 1}, each)}
 					must(t, d.Post(p))
 					must(t, r.Put(ctx, off+100, bytes.Repeat([]byte{2*i + 2}, each-200)))
