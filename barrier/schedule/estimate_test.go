@@ -168,6 +168,28 @@ func TestEstimates_OfHosts(t *testing.T) {
 	same(t, "in another order", all, want, frames)
 }
 
+// A release costs the host of rank 0 a copy for each of its ranks, and no other host.
+func TestEstimates_WhoCopies(t *testing.T) {
+	for sender, other := range map[int]int{0: 1, 1: 0} {
+		shape := hostsOf(4, gapped, 50, 20)
+		i := slices.Index(shape.Of, sender)
+		shape.Of[0], shape.Of[i] = sender, shape.Of[0]
+		before := shape.Choices()
+		shape.Hosts[other].Local.Copy += 16
+		if got := shape.Choices(); !slices.EqualFunc(got, before, func(a, b Choice) bool { return a.Cost == b.Cost }) {
+			t.Errorf("rank 0 on host %d: what a copy costs on host %d counts", sender, other)
+		}
+		shape.Hosts[sender].Local.Copy += 16
+		most := time.Duration(0)
+		for i, c := range shape.Choices() {
+			most = max(most, c.Cost-before[i].Cost)
+		}
+		if want := time.Duration(16 * (len(shape.members()[sender]) - 1)); most != want {
+			t.Errorf("rank 0 on host %d: copies cost %v more, want %v", sender, most, want)
+		}
+	}
+}
+
 // What differs is looked at once: of hosts that are alike, one stands for all.
 func TestEstimates_LookAtHostsThatDiffer(t *testing.T) {
 	shape := hostsOf(4, gapped, 3, 9, 3, 5, 9, 3)
