@@ -190,6 +190,9 @@ func TestRemovedPeerLeavesNoTimer(t *testing.T) {
 	if at, ok := f.Deadline(); ok {
 		t.Errorf("something is due at %v", at)
 	}
+	if steps := f.Advance(monotime.At(1000*time.Hour), nil); len(steps) > 0 {
+		t.Errorf("nothing is due, and it does %v", steps)
+	}
 }
 
 // The first probes of all pairs are spread over the whole time between two: by the sum of the two
@@ -224,12 +227,15 @@ func TestFirstProbesOfAPair(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.SetPeer(begin, transport.MAC{0, 0, 0, 0, 0, 2}, 10, nil); err != nil {
-		t.Fatal(err)
-	}
-	for i, path := range f.peers[transport.MAC{0, 0, 0, 0, 0, 2}].paths {
-		if got, want := path.timer.due.Sub(begin), time.Duration(2+37*i)*time.Millisecond; got != want {
-			t.Errorf("VID %d: the first probe after %v, want %v", path.vid, got, want)
+	for last, want := range map[byte][]time.Duration{2: {2, 2 + 37, 2 + 74}, 250: {250, 250 + 37 - 256, 250 + 74 - 256}} {
+		mac := transport.MAC{0, 0, 0, 0, 0, last}
+		if _, err := f.SetPeer(begin, mac, 10, nil); err != nil {
+			t.Fatal(err)
+		}
+		for i, path := range f.peers[mac].paths {
+			if got, want := path.timer.due.Sub(begin), want[i]*time.Millisecond; got != want {
+				t.Errorf("%v, VID %d: the first probe after %v, want %v", mac, path.vid, got, want)
+			}
 		}
 	}
 }
