@@ -95,6 +95,9 @@ func TestControlRefused(t *testing.T) {
 	w, moved, stayed := collision(t)
 	refused := plan.Change{Pair: moved, From: 1, To: 2}
 	w.control.Refused(w.now, []plan.Change{refused}, "node 4 does not answer")
+	if s := w.control.State(); s != control.Watching {
+		t.Errorf("%v, want watching: what was refused is over", s)
+	}
 	w.set(moved, 1)
 	w.old = nil
 	if vid := w.control.Plan().PairVID(moved.A, moved.B); vid != 1 {
