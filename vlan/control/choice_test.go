@@ -1,6 +1,7 @@
 package control
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -309,6 +310,35 @@ func TestWord_OfNoState(t *testing.T) {
 	for s, want := range map[State]string{Watching: "watching", Evaluating: "evaluating", Evaluating + 1: "unknown (3)", -1: "unknown (-1)"} {
 		if got := s.String(); got != want {
 			t.Errorf("%d is %q, want %q", int(s), got, want)
+		}
+	}
+}
+
+func TestMoveReason_String(t *testing.T) {
+	for r, want := range map[MoveReason]string{
+		0: "?", MoveMissed: "no answer", MoveLink: "link down", MoveReported: "reported by the peer",
+		MoveHeld: "has held", MoveFollowed: "decided by the peer", MoveTold: "told", MoveTold + 1: "unknown (7)",
+	} {
+		if got := r.String(); got != want {
+			t.Errorf("reason %d: %q, want %q", r, got, want)
+		}
+	}
+}
+
+// What a dead VID carried is spread over the others: with which one a pair begins, its addresses say.
+func TestNth_OfOtherPairs(t *testing.T) {
+	for last, want := range map[byte][]transport.VID{0: {20, 10, 30, 40}, 1: {20, 30, 40, 10}, 5: {20, 40, 10, 30}} {
+		f, err := NewFailover(transport.MAC{}, FailoverConfig{VIDs: []transport.VID{10, 20, 30, 40}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := f.newPeer(transport.MAC{0, 0, 0, 0, 0, last}, 20)
+		var got []transport.VID
+		for i := range p.paths {
+			got = append(got, f.nth(p, i).vid)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("address ending in %d: %v, want %v", last, got, want)
 		}
 	}
 }
