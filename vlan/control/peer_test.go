@@ -398,3 +398,22 @@ func TestMiss_OfASilentPeerIsNews(t *testing.T) {
 		}
 	}
 }
+
+// A probe of a node that is no peer, or whose body is not failover's, changes nothing.
+func TestHeard_IsIgnored(t *testing.T) {
+	f, p := pairOf(t, false)
+	whole := []byte{adVersion, 1, 0, 20, 0, 0, 0, 9, 0, 20}
+	for _, c := range []struct {
+		from transport.MAC
+		body []byte
+	}{{transport.MAC{8}, whole}, {p.mac, whole[:len(whole)-1]}, {p.mac, nil}, {p.mac, append([]byte{adVersion + 1}, whole[1:]...)}} {
+		before := []FailoverStep{{VID: 7}}
+		got := f.Heard(f.now, c.from, 1, c.body, before)
+		if len(got) != 1 || p.heard || p.current != p.path(10) || p.path(10).reported == PathDown {
+			t.Errorf("%v, %x: steps %v, heard %v, VID %d", c.from, c.body, got, p.heard, p.current.vid)
+		}
+	}
+	if f.Heard(f.now, p.mac, 1, whole, nil); !p.heard {
+		t.Errorf("%x: it was not heard", whole)
+	}
+}
