@@ -5,12 +5,14 @@ package peers
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rawlane/rawlane/bench/harness"
+	"github.com/rawlane/rawlane/bench/mpi"
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
@@ -73,6 +75,38 @@ func TestTools_ServerThatEnds(t *testing.T) {
 	_, err := tools.run(ctx, ucxPort, "sh", "-c", "exit 3")
 	if err == nil || !strings.Contains(err.Error(), "exit status 3") || ctx.Err() != nil {
 		t.Errorf("%v, want an error with status 3 before the time is over: %v", err, ctx.Err())
+	}
+}
+
+// What is measured counts once the program has said so, however its launcher ends; before that it does not.
+func TestRun_LaunchersEnd(t *testing.T) {
+	h := &Hosts{bed: testbed.ForTest(t, testbed.Config{})}
+	for _, c := range []struct {
+		name, does, err string
+	}{
+		{"ends", "echo end", ""},
+		{"stays", "echo end; exec sleep 1000", ""},
+		{"fails behind the end", "echo end; exit 3", "exit status 3"},
+		{"ends too early", "exit 0", "no line"},
+		{"fails", "exit 3", "exit status 3"},
+	} {
+		launcher := filepath.Join(t.TempDir(), "launch")
+		if err := os.WriteFile(launcher, []byte("#!/bin/sh\necho 2 1.5\n"+c.does+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		m := &MPI{MPI: &mpi.MPI{Name: mpi.OpenMPI, Launcher: launcher}, leaving: 30 * time.Second}
+		if c.name == "stays" {
+			m.leaving = time.Millisecond
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		got, err := m.Run(ctx, h, TCP, "barrier", 1)
+		cancel()
+		if c.err == "" && (err != nil || got[2] != 1.5) {
+			t.Errorf("%s: %v, %v", c.name, got, err)
+		}
+		if c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+			t.Errorf("%s: %v, %v; want an error with %q", c.name, got, err, c.err)
+		}
 	}
 }
 

@@ -7,8 +7,9 @@
 //   mpirun -n N pair barrier ITERS             us of a barrier: the mean of all ranks
 //   mpirun -n N pair allreduce|alltoall|bcast ITERS SIZE...   us of a call: the mean of all ranks
 //
-// A line is a size, or the number of ranks, and a result. A tenth more warms up, and not less than ten calls or windows:
-// connections are made with the first message. Arguments that nothing can be measured by end it with 2.
+// A line is a size, or the number of ranks, and a result; behind the last one is "end": what MPI_Finalize does, or does
+// not, is no part of it. A tenth more warms up, and not less than ten calls or windows: connections are made with the
+// first message. Arguments that nothing can be measured by end it with 2.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -179,6 +180,7 @@ int main(int argc, char **argv) {
     else if (!strcmp(what, "both")) both(number, size);
     else collective(what, number, size);
   }
+  if (rank == 0) puts("end");
   fflush(stdout);
   MPI_Finalize();
   return 0;
