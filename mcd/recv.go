@@ -12,8 +12,8 @@ func (p *Port) Recv(ctx context.Context, b []byte) (n int, from Addr, err error)
 	d := p.getDesc()
 	d.Buf = b
 	if err = p.PostRecv(d); err == nil {
-		err = p.e.Await(ctx, &d.completion)
-		if d.Done() || !p.takeBack(d) { // a message that came just as ctx ended counts
+		var got bool
+		if got, err = p.await(ctx, d); got {
 			n, from, err = d.N, d.From, d.Err()
 		}
 	}
@@ -21,15 +21,29 @@ func (p *Port) Recv(ctx context.Context, b []byte) (n int, from Addr, err error)
 	return n, from, err
 }
 
+// await waits for the message of a posted descriptor, and reports whether there is one: one that
+// came just as ctx ended counts. Without one the descriptor is taken back, also if the wait does
+// not return, as another port's Receive function panics in it, or ends the goroutine.
+func (p *Port) await(ctx context.Context, d *RecvDesc) (got bool, err error) {
+	defer func() { got = d.Done() || !p.takeBack(d) }()
+	return false, p.e.Await(ctx, &d.completion)
+}
+
+// look is await that polls once.
+func (p *Port) look(d *RecvDesc) (got bool) {
+	defer func() { got = d.Done() || !p.takeBack(d) }()
+	if !d.Done() {
+		p.e.Progress()
+	}
+	return false
+}
+
 // TryRecv is Recv that does not wait: it polls once. ok is false if there was no message.
 func (p *Port) TryRecv(b []byte) (n int, from Addr, ok bool, err error) {
 	d := p.getDesc()
 	d.Buf = b
 	if err = p.PostRecv(d); err == nil {
-		if !d.Done() {
-			p.e.Progress()
-		}
-		if ok = d.Done() || !p.takeBack(d); ok {
+		if ok = p.look(d); ok {
 			n, from, err = d.N, d.From, d.Err()
 		}
 	}

@@ -1,0 +1,78 @@
+package mcd
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/linktest"
+)
+
+// piping opens two nodes on a pipe, of which node 0 sends by a link that may be full, with a port 1
+// each. Node 1 has a port 2, whose function does not return.
+func piping(t *testing.T, fail func()) (link *narrow, p [2]*Port) {
+	t.Helper()
+	x, y := linktest.Pipe()
+	link = &narrow{Link: x}
+	table := []Node{{ID: 0, MACs: []transport.MAC{x.MAC()}}, {ID: 1, MACs: []transport.MAC{y.MAC()}}}
+	for k, l := range []transport.Link{link, y} {
+		e, err := Open(Config{Node: NodeID(k), Spin: time.Hour, Nodes: table}, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = e.Close() })
+		if p[k], err = e.OpenPort(1, PortOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.OpenPort(2, PortOptions{Receive: func([]Message, bool) { fail() }}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return link, p
+}
+
+// notReturning runs f to its end, which is that of a function that it polls for.
+func notReturning(t *testing.T, f func() error) {
+	t.Helper()
+	ended := make(chan error, 1)
+	go func() {
+		defer close(ended)
+		defer func() { _ = recover() }()
+		ended <- f()
+	}()
+	if err, returned := <-ended; returned {
+		t.Errorf("it has returned (%v), and was to end as the function did", err)
+	}
+}
+
+// fails are the ways in which a function does not return.
+var fails = map[string]func(){"panic": func() { panic("by the test") }, "Goexit": runtime.Goexit}
+
+// A Recv or TryRecv that another port's function leaves, by a panic or the goroutine's end, has its
+// memory back: the next message is the next Recv's.
+func TestRecv_ThatDoesNotReturn(t *testing.T) {
+	for name, fail := range fails {
+		for what, recv := range map[string]func(*Port, []byte) error{
+			"Recv":    func(p *Port, b []byte) error { _, _, err := p.Recv(t.Context(), b); return err },
+			"TryRecv": func(p *Port, b []byte) error { _, _, _, err := p.TryRecv(b); return err },
+		} {
+			t.Run(name+" in "+what, func(t *testing.T) {
+				_, p := piping(t, fail)
+				if err := p[0].Send(t.Context(), Addr{Node: 1, Port: 2}, nil); err != nil {
+					t.Fatal(err)
+				}
+				b := []byte("mine")
+				notReturning(t, func() error { return recv(p[1], b) })
+				if err := p[0].Send(t.Context(), p[1].Addr(), []byte("next")); err != nil {
+					t.Fatal(err)
+				}
+				next := make([]byte, 8)
+				n, _, ok, err := p[1].TryRecv(next)
+				if !ok || err != nil || string(next[:n]) != "next" || string(b) != "mine" {
+					t.Errorf("received %q, %v, %v; the memory of the call before holds %q", next[:n], ok, err, b)
+				}
+			})
+		}
+	}
+}
