@@ -55,16 +55,24 @@ func (p *Port) sendLater(ctx context.Context, nic int, to Dest, b []byte) error 
 	d.To, d.Payload, d.NIC = to, b, nic
 	err := p.PostSend(d)
 	if err == nil {
-		err = p.e.Await(ctx, &d.completion)
-		if q := &p.e.nics[nic].queue; !d.Done() && q.remove(d) {
-			err = fmt.Errorf("send to %v: %s: %w", to, q.why(d), err)
-		} else {
-			err = d.Err()
-		}
+		err = p.awaitSent(ctx, d)
 	}
 	d.Payload = nil
 	p.e.spareDescs.Put(d)
 	return err
+}
+
+// awaitSent waits until a posted descriptor was sent, or else takes it back: also if the wait does
+// not return, as another port's Receive function panics in it, or ends the goroutine.
+func (p *Port) awaitSent(ctx context.Context, d *SendDesc) (err error) {
+	defer func() {
+		if q := &p.e.nics[d.NIC].queue; !d.Done() && q.remove(d) {
+			err = fmt.Errorf("send to %v: %s: %w", d.To, q.why(d), err)
+		} else {
+			err = d.Err()
+		}
+	}()
+	return p.e.Await(ctx, &d.completion)
 }
 
 // TrySend is SendVia that does not wait: transport.ErrBusy if the message cannot go now, as the

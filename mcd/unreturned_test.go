@@ -76,3 +76,27 @@ func TestRecv_ThatDoesNotReturn(t *testing.T) {
 		}
 	}
 }
+
+// A Send that waits for room, and is left so, has its memory back: nothing is sent from there.
+func TestSend_ThatDoesNotReturn(t *testing.T) {
+	for name, fail := range fails {
+		t.Run(name, func(t *testing.T) {
+			link, p := piping(t, fail)
+			if err := p[1].Send(t.Context(), Addr{Node: 0, Port: 2}, nil); err != nil {
+				t.Fatal(err)
+			}
+			link.full.Store(true)
+			b := []byte("first")
+			notReturning(t, func() error { return p[0].Send(t.Context(), p[1].Addr(), b) })
+			copy(b, "other")
+			link.full.Store(false)
+			if err := p[0].Send(t.Context(), p[1].Addr(), []byte("next")); err != nil {
+				t.Fatal(err)
+			}
+			got := make([]byte, 8)
+			if n, _, ok, err := p[1].TryRecv(got); !ok || err != nil || string(got[:n]) != "next" {
+				t.Errorf("received %q, %v, %v; want what was sent next alone", got[:n], ok, err)
+			}
+		})
+	}
+}
