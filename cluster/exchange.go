@@ -169,6 +169,7 @@ func (x *Exchanger) inRound(ctx context.Context, what string, blob []byte, r rou
 	if r.posts {
 		x.post(blob)
 	}
+	x.failed = errLeft // unless the wait returns
 	x.failed = x.repeat(ctx, what, wire.Message{Kind: wire.Fetch, Number: x.round}, r.from)
 	if x.failed != nil {
 		return nil, x.failed
@@ -264,6 +265,10 @@ func (x *Exchanger) Ask(ctx context.Context, node mcd.NodeID, payload []byte) ([
 	return x.peers[i].blob, err
 }
 
+// errLeft: another port's function panicked in the wait of an earlier round, or ended the
+// goroutine.
+var errLeft = errors.New("an earlier round was left before its end")
+
 // repeat asks some nodes, again and again, until all have answered.
 func (x *Exchanger) repeat(ctx context.Context, what string, asked wire.Message, nodes []int) error {
 	x.mu.Lock()
@@ -276,6 +281,7 @@ func (x *Exchanger) repeat(ctx context.Context, what string, asked wire.Message,
 		x.peers[i].asked, x.peers[i].blob, x.peers[i].length, x.peers[i].again = asked, nil, 0, x.start
 	}
 	x.mu.Unlock()
+	defer x.giveUp(nodes) // also if a function that runs in the wait does not return to it
 	for {
 		x.mu.Lock()
 		x.turn.Reset()
@@ -298,7 +304,6 @@ func (x *Exchanger) repeat(ctx context.Context, what string, asked wire.Message,
 				continue
 			}
 		}
-		x.giveUp(missing)
 		if errors.Is(err, mcd.ErrClosed) {
 			return fmt.Errorf("cluster: %s: %w", what, err)
 		}
