@@ -98,10 +98,16 @@ func Join(ctx context.Context, ep *mcd.Endpoint, cfg Config) (*Membership, error
 	if err != nil {
 		return nil, fmt.Errorf("cluster: discovery: %w", err)
 	}
+	joined := false
+	defer func() { // also if another port's function panics in the wait, or ends the goroutine
+		if !joined {
+			_ = m.port.Close() // the first error is the one to report
+		}
+	}()
 	if err := m.discover(ctx); err != nil {
-		_ = m.port.Close() // the first error is the one to report
 		return nil, err
 	}
+	joined = true
 	return m, nil
 }
 

@@ -88,5 +88,12 @@ func TestUnreturned(t *testing.T) {
 				t.Errorf("the next one: %v; want what has become of the first, whose round is not over", err)
 			}
 		})
+		t.Run(name+" in Join", func(t *testing.T) {
+			e := piped(t, fail)[0]
+			left(t, func() error { _, err := cluster.Join(t.Context(), e, cluster.Config{Nodes: 2}); return err })
+			if _, err := cluster.Join(over, e, cluster.Config{Nodes: 2}); !errors.Is(err, cluster.ErrIncomplete) {
+				t.Errorf("the next one: %v, want that node 1 is missing", err)
+			}
+		})
 	}
 }
