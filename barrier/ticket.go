@@ -101,7 +101,7 @@ func (t Ticket) Wait(ctx context.Context) error {
 	if t.set == nil {
 		return nil
 	}
-	e, ep := t.set.entries[t.number].Load(), t.set.service.ep
+	e := t.set.entries[t.number].Load()
 	if !e.taken.CompareAndSwap(false, true) {
 		return t.waitBeside(ctx, e)
 	}
@@ -110,11 +110,25 @@ func (t Ticket) Wait(ctx context.Context) error {
 		return nil // the barrier ended, and another one was entered since
 	}
 	t.announceWait()
-	err := ep.Await(ctx, &e.done)
+	err := t.await(ctx, e, &e.done)
 	if e.done.Done() && !e.givenUp.Load() {
 		return e.done.Err()
 	}
 	return t.giveUp(e, err)
+}
+
+// await waits for a completion of the entry. Where it does not return, as another port's function
+// panics in it, or ends the goroutine, the wait is given up.
+func (t Ticket) await(ctx context.Context, e *entry, c *mcd.Completion) error {
+	returned := false
+	defer func() {
+		if !returned {
+			_ = t.giveUp(e, nil) // who would be told does not go on here
+		}
+	}()
+	err := t.set.service.ep.Await(ctx, c)
+	returned = true
+	return err
 }
 
 // waitBeside is Wait while another goroutine waits for the same entry.
@@ -128,7 +142,7 @@ func (t Ticket) waitBeside(ctx context.Context, e *entry) error {
 	e.others = append(e.others, own)
 	s.mu.Unlock()
 	t.announceWait()
-	err := s.ep.Await(ctx, own)
+	err := t.await(ctx, e, own)
 	s.mu.Lock()
 	e.others = slices.DeleteFunc(e.others, func(c *mcd.Completion) bool { return c == own })
 	s.mu.Unlock()

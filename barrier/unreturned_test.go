@@ -1,0 +1,93 @@
+package barrier_test
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/linktest"
+)
+
+// unreturned is a group of two nodes on a pipe, which polls for nobody. At node 0 the function of
+// another port does not return.
+type unreturned struct {
+	cluster
+	t      *testing.T
+	groups []*barrier.Group
+	to     mcd.Addr // the port at node 0
+	from   *mcd.Port
+	fails  atomic.Bool
+}
+
+func openUnreturned(t *testing.T, fail func()) *unreturned {
+	x, y := linktest.Pipe()
+	u := &unreturned{t: t}
+	u.eps = mcdtest.OpenLinks(t, mcdtest.Config{Endpoint: mcd.Config{Spin: time.Hour}}, []transport.Link{x}, []transport.Link{y})
+	for _, e := range u.eps {
+		u.services = append(u.services, service(t, e, barrier.Config{}))
+	}
+	t.Cleanup(func() { closeAll(u.services) })
+	u.groups = u.cluster.groups(t, barrier.GroupConfig{})
+	bad, err := u.eps[0].OpenPort(9, mcd.PortOptions{Receive: func(batch []mcd.Message, _ bool) {
+		if len(batch) > 0 && u.fails.Load() { // and not where polling stops
+			fail()
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u.from, err = u.eps[1].OpenPort(9, mcd.PortOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	u.to = bad.Addr()
+	return u
+}
+
+// left runs f, whose wait the function leaves.
+func (u *unreturned) left(f func() error) {
+	u.t.Helper()
+	if err := u.from.Send(u.t.Context(), u.to, nil); err != nil {
+		u.t.Fatal(err)
+	}
+	u.fails.Store(true)
+	defer u.fails.Store(false)
+	ended := make(chan error, 1)
+	go func() {
+		defer close(ended)
+		defer func() { _ = recover() }()
+		ended <- f()
+	}()
+	if err, returned := <-ended; returned {
+		u.t.Fatalf("it has returned (%v), and was to end as the function did", err)
+	}
+}
+
+// fails are the ways in which a function does not return.
+var fails = map[string]func(){"panic": func() { panic("by the test") }, "Goexit": runtime.Goexit}
+
+// A Barrier that another port's function leaves is resumed by the next one, as one is whose context
+// ended.
+func TestBarrier_ThatDoesNotReturn(t *testing.T) {
+	for name, fail := range fails {
+		t.Run(name, func(t *testing.T) {
+			u := openUnreturned(t, fail)
+			u.left(func() error { return u.groups[0].Barrier(t.Context()) })
+			u.left(func() error { return u.groups[0].Barrier(t.Context()) })
+			var both sync.WaitGroup
+			for node, g := range u.groups {
+				both.Go(func() {
+					if err := g.Barrier(t.Context()); err != nil {
+						t.Errorf("node %d: %v", node, err)
+					}
+				})
+			}
+			both.Wait()
+		})
+	}
+}
