@@ -25,11 +25,12 @@ func (s *Service) await(ctx context.Context, most time.Duration, holds func() bo
 	s.awaited = append(s.awaited, c)
 	s.checkAwaited()
 	s.mu.Unlock()
-	err := s.ep.Await(ctx, &c.done)
-	s.mu.Lock()
-	s.awaited = slices.DeleteFunc(s.awaited, func(other *condition) bool { return other == c })
-	s.mu.Unlock()
-	return err
+	defer func() { // also if another port's function does not return to the wait
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.awaited = slices.DeleteFunc(s.awaited, func(other *condition) bool { return other == c })
+	}()
+	return s.ep.Await(ctx, &c.done)
 }
 
 // checkAwaited wakes the goroutines whose conditions hold. The caller holds mu.

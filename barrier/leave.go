@@ -40,7 +40,12 @@ func (s *Service) leave(groups ...*Group) {
 	s.leaving.Add(1) // not once all groups are closed, when Close waits
 	defer s.leaving.Done()
 	s.mu.Unlock()
+	defer s.forget(groups, sets) // also if another port's function does not return to the wait
 	s.sayBye(sets)
+}
+
+// forget ends the waits of groups that have said goodbye, and forgets them.
+func (s *Service) forget(groups []*Group, sets []*memberSet) {
 	s.mu.Lock()
 	for _, c := range slices.Backward(sets) { // a group's masks, and then all of its members
 		s.bury(c)

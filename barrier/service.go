@@ -99,20 +99,22 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Service, error) {
 
 // Close closes all groups, as Group.Close does, and the port. Further calls do nothing else than
 // to wait for the goodbyes.
-func (s *Service) Close() error {
+func (s *Service) Close() (err error) {
 	s.mu.Lock()
 	first := !s.closed
 	s.closed = true
 	groups := slices.Clone(s.groups)
 	s.mu.Unlock()
+	defer func() { // also if another port's function does not return to the wait
+		s.leaving.Wait() // for groups that are closed at the same time
+		if first {
+			s.timer.Stop()
+			s.unwatch()
+			err = s.port.Close()
+		}
+	}()
 	s.leave(groups...)
-	s.leaving.Wait() // for groups that are closed at the same time
-	if !first {
-		return nil
-	}
-	s.timer.Stop()
-	s.unwatch()
-	return s.port.Close()
+	return nil
 }
 
 // receive handles messages, in whichever goroutine polls. Malformed ones are dropped.

@@ -1,6 +1,8 @@
 package barrier_test
 
 import (
+	"context"
+	"errors"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -89,5 +91,36 @@ func TestBarrier_ThatDoesNotReturn(t *testing.T) {
 			}
 			both.Wait()
 		})
+	}
+}
+
+// A Close that another port's function leaves goes on to its end: waits end, and the port is free.
+func TestClose_ThatDoesNotReturn(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, fail := range fails {
+		for what, closer := range map[string]func(*unreturned) func() error{
+			"group":   func(u *unreturned) func() error { return u.groups[0].Close },
+			"service": func(u *unreturned) func() error { return u.services[0].Close },
+		} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				u := openUnreturned(t, fail)
+				ticket := arrive(t, u.groups[0], barrier.Options{})
+				u.left(closer(u))
+				if err := ticket.Wait(over); !errors.Is(err, barrier.ErrClosed) {
+					t.Errorf("a wait: %v, want %v", err, barrier.ErrClosed)
+				}
+				if err := u.services[0].Close(); err != nil {
+					t.Error(err)
+				}
+				again, err := barrier.Open(u.eps[0], barrier.Config{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := again.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
 	}
 }
