@@ -88,20 +88,18 @@ const (
 	noLimit = 2_000_000_000
 )
 
-// idleStates looks for idle cores that take long to wake up.
+// idleStates looks for idle cores that take long to wake up: by states that are on, and not beyond
+// the limit that some program holds.
 func (t tuning) idleStates() []finding {
-	deepest, exit := "", int64(0)
+	deepest, exit, held := "", int64(0), t.dmaLatency()
 	states, _ := fs.Glob(t.files, "sys/devices/system/cpu/cpu0/cpuidle/state*") // likewise
 	for _, state := range states {
 		us, ok := t.number(path.Join(state, "latency"))
-		if off, _ := t.number(path.Join(state, "disable")); !ok || off != 0 || us <= exit {
+		if off, _ := t.number(path.Join(state, "disable")); !ok || off != 0 || us > held || us <= exit {
 			continue
 		}
 		name, _ := t.read(path.Join(state, "name"))
 		deepest, exit = name, us
-	}
-	if held := t.dmaLatency(); held < exit {
-		return nil
 	}
 	if exit < longExit {
 		return nil

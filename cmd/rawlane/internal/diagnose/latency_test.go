@@ -113,6 +113,25 @@ func TestTuning_Silent(t *testing.T) {
 	}
 }
 
+// A limit that some program holds keeps idle cores from the states beyond it alone: what is left of
+// them is told.
+func TestTuning_HeldLatency(t *testing.T) {
+	for held, want := range map[uint32]string{
+		2: "", 59: "", 60: "up to 60 us to wake from C3", 133: "up to 133 us to wake from C6", 132: "up to 60 us to wake from C3",
+	} {
+		files := server()
+		files["sys/devices/system/cpu/cpu0/cpuidle/state3/name"] = "C3\n"
+		files["sys/devices/system/cpu/cpu0/cpuidle/state3/latency"] = "60\n"
+		limit := make([]byte, 4)
+		binary.NativeEndian.PutUint32(limit, held)
+		files["dev/cpu_dma_latency"] = string(limit)
+		got := text(machine(files).ofHost())
+		if strings.Contains(got, "C-states") != (want != "") || !strings.Contains(got, want) {
+			t.Errorf("%d us are held: %s; want %q", held, got, want)
+		}
+	}
+}
+
 // In a network namespace that has not mounted its own /sys the files are those of an interface of
 // the same name elsewhere: its interrupts are not this one's.
 func TestTuning_OfAnotherNamespace(t *testing.T) {
