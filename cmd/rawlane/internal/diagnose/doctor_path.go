@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/udp"
@@ -41,7 +42,7 @@ const longestPacket = 1<<16 - 1
 func ownMTU(addr string) (mtu int, ip netip.Addr) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		host = addr
+		host = strings.Trim(addr, "[]")
 	}
 	conn, err := net.Dial("udp", net.JoinHostPort(host, fmt.Sprint(udp.DefaultPort)))
 	if err != nil {
@@ -53,7 +54,8 @@ func ownMTU(addr string) (mtu int, ip netip.Addr) {
 	for _, i := range all {
 		addrs, _ := i.Addrs()
 		for _, a := range addrs {
-			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr() == ip {
+			p, err := netip.ParsePrefix(a.String()) // without a zone
+			if err == nil && p.Addr() == ip.WithZone("") && (ip.Zone() == "" || ip.Zone() == i.Name) {
 				return min(i.MTU, longestPacket), ip
 			}
 		}

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"encoding/json"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -37,6 +38,37 @@ func TestDoctor_PathOfTheLoopback(t *testing.T) {
 		t.Skip(f.Reason)
 	case !f.OK || f.Cure != "":
 		t.Errorf("%+v", f)
+	}
+}
+
+// The MTU of an interface is found by each address of its own, in all the ways in which a station's
+// address is written: those of IPv6 perhaps in brackets, and with their interface where they are
+// link-local.
+func TestDoctor_OwnMTU(t *testing.T) {
+	all, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range all {
+		addrs, err := i.Addrs()
+		if err != nil || i.Flags&net.FlagUp == 0 || i.Flags&net.FlagRunning == 0 {
+			continue
+		}
+		for _, a := range addrs {
+			p, err := netip.ParsePrefix(a.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			ip := p.Addr()
+			if ip.IsLinkLocalUnicast() && ip.Is6() {
+				ip = ip.WithZone(i.Name)
+			}
+			for _, addr := range []string{ip.String(), "[" + ip.String() + "]", netip.AddrPortFrom(ip, 7401).String()} {
+				if mtu, own := ownMTU(addr); mtu != min(i.MTU, longestPacket) || own != ip {
+					t.Errorf("%s: %d of %v, want %d of %v", addr, mtu, own, i.MTU, ip)
+				}
+			}
+		}
 	}
 }
 
