@@ -161,7 +161,7 @@ func (f *FIFO) hasEnded() bool { return f.closed }
 // Len returns how many bytes of the memory are in use: records, their lengths, and padding, also
 // what is left free at the end of the memory as no record fitted there. It is 0 if there is no
 // record, and only then.
-func (f *FIFO) Len() int { return int(f.ring.tail.Load() - f.ring.head.Load()) }
+func (f *FIFO) Len() int { return f.ring.used() }
 
 // Close ends the FIFO: further pushes are refused, and those that wait for room, too. The records
 // that are there can still be popped.

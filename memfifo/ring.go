@@ -30,6 +30,17 @@ func (r *ring) longest() int { return min(len(r.mem)/2-ringHead, MaxRecord) }
 
 func (r *ring) empty() bool { return r.head.Load() == r.tail.Load() }
 
+// used is how much of the memory is in use, at some instant of the call.
+func (r *ring) used() int {
+	for {
+		head := r.head.Load()
+		n := int(r.tail.Load() - head)
+		if r.head.Load() == head { // else the tail may be of records that came when those were gone
+			return n
+		}
+	}
+}
+
 // space is what a record takes.
 func space(n int) uint64 { return uint64(n+ringHead+ringAlign-1) &^ (ringAlign - 1) }
 
