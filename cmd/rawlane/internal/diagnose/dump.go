@@ -156,8 +156,11 @@ func openCapture(r io.Reader) (_ captureReader, err error) {
 	defer malformed(&err)
 	in := bufio.NewReader(r)
 	magic, err := in.Peek(4)
-	if err != nil {
+	switch {
+	case errors.Is(err, io.EOF):
 		return nil, errors.New("not a capture: it has fewer than four bytes")
+	case err != nil:
+		return nil, err
 	}
 	if bytes.Equal(magic, pcapngMagic) {
 		ng, err := pcapgo.NewNgReader(&wholeBlocks{r: in}, pcapgo.DefaultNgReaderOptions)

@@ -1,12 +1,20 @@
 package diagnose
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+	"github.com/google/gopacket/pcapgo"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
@@ -69,5 +77,31 @@ func TestCapture_OfAllNICs(t *testing.T) {
 		if n := strings.Count(out, nic); n < 10 {
 			t.Errorf("%d frames of %s, want 10 or more", n, nic)
 		}
+	}
+}
+
+// A pcap file that is cut off anywhere within a frame is said to be, also where the frame's bytes were
+// to begin.
+func TestDump_CutOff(t *testing.T) {
+	frame := make([]byte, 60)
+	var file bytes.Buffer
+	w := pcapgo.NewWriter(&file)
+	if err := errors.Join(w.WriteFileHeader(1500, layers.LinkTypeEthernet),
+		w.WritePacket(gopacket.CaptureInfo{CaptureLength: len(frame), Length: len(frame)}, frame)); err != nil {
+		t.Fatal(err)
+	}
+	for lost := range file.Len() - 24 { // of the file's header nothing
+		err := (&dumpVerb{out: bufio.NewWriter(io.Discard)}).print(bytes.NewReader(file.Bytes()[:file.Len()-lost]))
+		if isCut := err != nil && strings.Contains(err.Error(), "is the file cut off?"); isCut != (lost > 0) {
+			t.Errorf("without the last %d bytes: %v", lost, err)
+		}
+	}
+}
+
+// What keeps a file from being read is said.
+func TestDump_CannotBeRead(t *testing.T) {
+	_, errs, status := command(t, "dump", t.TempDir())
+	if status != cli.ExitFailed || !strings.Contains(errs, "is a directory") {
+		t.Errorf("status %d: %s", status, errs)
 	}
 }

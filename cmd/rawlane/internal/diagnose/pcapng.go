@@ -79,10 +79,15 @@ func (w *wholeBlocks) next() error {
 	return nil
 }
 
-// nextPacket reads a packet. gopacket's readers panic at some bytes that they do not expect.
+// nextPacket reads a packet. gopacket's readers panic at some bytes that they do not expect, and
+// that of pcap takes it for the file's end where a packet's head is there and none of its bytes.
 func nextPacket(r captureReader) (data []byte, info gopacket.CaptureInfo, err error) {
 	defer malformed(&err)
-	return r.ReadPacketData()
+	data, info, err = r.ReadPacketData()
+	if errors.Is(err, io.EOF) && info.CaptureLength > 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	return data, info, err
 }
 
 // malformed makes a panic of gopacket's an error.
