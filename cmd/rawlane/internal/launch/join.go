@@ -102,15 +102,38 @@ func (c *ClusterFlags) chooseNode(hosts []cluster.Host) error {
 		return cli.Misuse("--node %d: want 0 to %d", c.Node, c.Nodes-1)
 	}
 	if c.ifname == "" && hosts != nil && !c.byAddress(hosts) {
-		c.ifname = hosts[c.Node].NICs[0].Interface
+		if err := c.useInterfaces(hosts[c.Node]); err != nil {
+			return err
+		}
 	}
 	if c.ifname == "" && !c.byAddress(hosts) && c.Kind != OverSHM {
+		if c.NICs > 1 {
+			return cli.Misuse("--nics %d: on which network interfaces? Give --interface NAME,...", c.NICs)
+		}
 		var err error
 		if c.ifname, err = ChooseInterface(); err != nil {
 			return err
 		}
 		c.note("on %s, the one interface here that will do (--interface chooses another)", c.ifname)
 	}
+	return nil
+}
+
+// useInterfaces takes this node's interfaces from the host file. That may leave out the one of a
+// host that has no other.
+func (c *ClusterFlags) useInterfaces(host cluster.Host) error {
+	if len(host.NICs) < c.NICs {
+		return cli.Misuse("--nics %d: %s lists %s of each node", c.NICs, c.Hostfile, cli.Count(len(host.NICs), "NIC"))
+	}
+	var names []string
+	for _, nic := range host.NICs[:c.NICs] {
+		if nic.Interface == "" && c.NICs > 1 {
+			return cli.Misuse("%s:%d: node %d has no interface (want one for each of --nics %d)",
+				c.Hostfile, nic.Line, host.Node, c.NICs)
+		}
+		names = append(names, nic.Interface)
+	}
+	c.ifname = strings.Join(names, ",")
 	return nil
 }
 
@@ -175,7 +198,7 @@ func (m *Member) open(ctx context.Context, c *ClusterFlags, hosts []cluster.Host
 	}
 	m.closers = append(m.closers, m.Membership.Close)
 	for _, n := range m.Membership.Nodes() {
-		if err := c.checkMAC(hosts, n.ID, n.MACs, fmt.Sprintf("the one that was met has %v", n.MACs)); err != nil {
+		if err := c.checkMACs(hosts, n.ID, n.MACs, fmt.Sprintf("the one that was met has %v", n.MACs)); err != nil {
 			return err
 		}
 	}
@@ -209,16 +232,16 @@ func (c *ClusterFlags) openLinks(hosts []cluster.Host) (links []transport.Link, 
 	if c.Kind == OverSHM {
 		return c.openSegments("")
 	}
+	var macs []transport.MAC
 	for _, name := range c.interfaces() {
 		l, err := c.openOn(name)
 		if err != nil {
 			return links, err
 		}
-		links = append(links, l)
+		links, macs = append(links, l), append(macs, l.MAC())
 	}
-	mac := links[0].MAC()
-	return links, c.checkMAC(hosts, mcd.NodeID(c.Node), []transport.MAC{mac},
-		fmt.Sprintf("%s here has %v (is --node right?)", c.ifname, mac))
+	return links, c.checkMACs(hosts, mcd.NodeID(c.Node), macs,
+		fmt.Sprintf("%s here has %s (is --node right?)", c.ifname, strings.Trim(fmt.Sprint(macs), "[]")))
 }
 
 // openOn opens a link on an interface.
@@ -233,17 +256,19 @@ func (c *ClusterFlags) openOn(ifname string) (transport.Link, error) {
 	return l, err
 }
 
-// checkMAC checks that a node has the address that the host file gives to it; found says what has
-// these.
-func (c *ClusterFlags) checkMAC(hosts []cluster.Host, node mcd.NodeID, macs []transport.MAC, found string) error {
+// checkMACs checks that a node has the addresses that the host file gives to it, on the networks
+// that are used; found says what has these.
+func (c *ClusterFlags) checkMACs(hosts []cluster.Host, node mcd.NodeID, macs []transport.MAC, found string) error {
 	if hosts == nil {
 		return nil
 	}
-	nic := hosts[node].NICs[0]
-	if nic.MAC.IsZero() || slices.Contains(macs, nic.MAC) {
-		return nil
+	listed := hosts[node].NICs
+	for _, nic := range listed[:min(c.NICs, len(listed))] {
+		if !nic.MAC.IsZero() && !slices.Contains(macs, nic.MAC) {
+			return fmt.Errorf("%s:%d: node %d has MAC %v, and %s", c.Hostfile, nic.Line, node, nic.MAC, found)
+		}
 	}
-	return fmt.Errorf("%s:%d: node %d has MAC %v, and %s", c.Hostfile, nic.Line, node, nic.MAC, found)
+	return nil
 }
 
 // InMemory returns the processes of the stations that are reached through shared memory now.
