@@ -44,6 +44,9 @@ func (c *ClusterFlags) validateUDP() error {
 		if given && !c.explicit("link") {
 			c.Kind = overUDP
 		}
+		if given && c.Kind == overUDP && c.ifname != "" {
+			return cli.Misuse("--interface %s and the addresses of %s: want one of the two", c.ifname, c.Hostfile)
+		}
 		return nil
 	}
 	switch {
