@@ -7,8 +7,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
+	"github.com/rawlane/rawlane/transport"
 )
 
 // The fabric's nodes are on two leaves, and VID 1 and 2 lead from one to the other; VID 3 does not.
@@ -99,6 +104,17 @@ func TestTagListsArePrintedAsTheyAreParsed(t *testing.T) {
 		var l tagList
 		if err := l.Set(text); err != nil || l.String() != text {
 			t.Errorf("%s became %v (%v)", text, &l, err)
+		}
+	}
+}
+
+// A node that a host file tells its number only as it joins does not look for itself by all VIDs.
+func TestPing_Itself(t *testing.T) {
+	ep := mcdtest.Open(t, 1, mcdtest.Config{})[0]
+	for _, all := range []bool{false, true} {
+		p := &pingVerb{pathFlags: pathFlags{tags: tagList{transport.Untagged}, count: 1, wait: time.Millisecond}, allVIDs: all}
+		if err := p.ask(t.Context(), new(cobra.Command), ep); err == nil || !strings.Contains(err.Error(), "node 0: is the one that asks") {
+			t.Errorf("by all VIDs: %v: %v", all, err)
 		}
 	}
 }

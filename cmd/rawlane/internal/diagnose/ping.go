@@ -86,9 +86,13 @@ func (p *pingVerb) check(node string) error {
 		return cli.Misuse("node %d: there are %d (give more --nodes)", p.node, p.cluster.Nodes)
 	}
 	if !p.cluster.Here() && p.node == 0 || p.cluster.Here() && int(p.node) == p.cluster.Node {
-		return cli.Misuse("node %d: is the one that asks (want another one)", p.node)
+		return p.itself()
 	}
 	return nil
+}
+
+func (p *pingVerb) itself() error {
+	return cli.Misuse("node %d: is the one that asks (want another one)", p.node)
 }
 
 func (p *pingVerb) run(cmd *cobra.Command, args []string) error {
@@ -104,6 +108,9 @@ func (p *pingVerb) run(cmd *cobra.Command, args []string) error {
 
 // ask probes all paths and prints the results.
 func (p *pingVerb) ask(ctx context.Context, cmd *cobra.Command, ep *mcd.Endpoint) error {
+	if ep.Node() == p.node { // as a host file says
+		return p.itself()
+	}
 	if err := p.fits(ep); err != nil {
 		return err
 	}
