@@ -129,11 +129,12 @@ func (e *Endpoint) awaitArrival(ctx context.Context, p Path) error {
 		try, cancel := context.WithTimeout(ctx, timeout)
 		_, err := e.Ping(try, p, ProbeOptions{})
 		cancel()
+		over := ctx.Err() // looked at once: it may end in any instant
 		var silent *NoAnswerError
 		if errors.As(err, &silent) { // for as long as ctx, not as this probe
-			silent.Silent, silent.cause = clock.Now().Sub(start), ctx.Err()
+			silent.Silent, silent.cause = clock.Now().Sub(start), over
 		}
-		if ctx.Err() != nil || !errors.Is(err, ErrNoAnswer) {
+		if over != nil || !errors.Is(err, ErrNoAnswer) {
 			return err
 		}
 	}

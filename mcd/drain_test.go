@@ -172,6 +172,30 @@ func TestDrainFailsWithoutAChange(t *testing.T) {
 	})
 }
 
+// endsBetween is a context that has ended when it is looked at for the second time.
+type endsBetween struct {
+	context.Context
+	looks atomic.Int32
+}
+
+func (c *endsBetween) Err() error {
+	if c.looks.Add(1) > 1 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// A drain whose context ends in any instant fails with that, too.
+func TestDrain_ContextEndsBetweenTwoLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, es, _ := slowVID(t, 1)
+		err := es[0].Drain(&endsBetween{Context: context.Background()}, func() error { return nil }, 1)
+		if !errors.Is(err, mcd.ErrNoAnswer) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, want no answer, and that the context has ended", err)
+		}
+	})
+}
+
 func TestDrainReturnsTheChangesError(t *testing.T) {
 	es := open(t, 3, 2)
 	refused := errors.New("refused")
