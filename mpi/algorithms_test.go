@@ -173,3 +173,30 @@ func TestAlgorithms_Misuse(t *testing.T) {
 		}
 	}
 }
+
+// An Op is called with some elements, and not with none, where a process has nothing to combine: it
+// may look at the first group of them without a look at how many there are.
+func TestOp_HasElements(t *testing.T) {
+	halving := mpi.Config{Algorithms: []mpi.Algorithm{{Operation: "allreduce", Name: "halving and doubling"}}}
+	for n := 1; n <= 5; n++ {
+		bubble(t, n, fault.Config{}, halving, func(t *testing.T, c *mpi.Comm) {
+			pair := func(into, with []int) {
+				if len(into) == 0 || len(with) == 0 {
+					t.Errorf("of %d: called with %d and %d elements", n, len(into), len(with))
+					return
+				}
+				into[0], into[1] = into[0]+with[0], into[1]+with[1]
+			}
+			counts := make([]int, n)
+			counts[n-1] = 2
+			part, got := make([]int, counts[c.Rank()]), make([]int, 2)
+			must(t, mpi.ReduceScatter(t.Context(), c, []int{1, 2}, part, counts, pair))
+			must(t, mpi.Allreduce(t.Context(), c, []int{1, 2}, got, pair))
+			if got[0] != n || got[1] != 2*n || len(part) > 0 && !slices.Equal(part, got) {
+				t.Errorf("of %d: %v and %v", n, part, got)
+			}
+			must(t, mpi.Reduce(t.Context(), c, nil, nil, pair, 0))
+			must(t, mpi.Scan(t.Context(), c, nil, nil, pair))
+		})
+	}
+}

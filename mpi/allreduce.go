@@ -55,7 +55,7 @@ func combineHere[T Element](o collective, data, result []T, op Op[T]) error {
 func fold[T Element](size int, of func(rank int) []T, result []T, op Op[T]) {
 	copy(result, of(0))
 	for rank := 1; rank < size; rank++ {
-		op(result, of(rank))
+		op.apply(result, of(rank))
 	}
 }
 
@@ -110,7 +110,7 @@ func allreduce[T Element](o collective, data, result []T, op Op[T]) error {
 
 // behind combines what is in other, of lower ranks, with what this process has.
 func (r *reduction[T]) behind() {
-	r.op(r.other, r.mine)
+	r.op.apply(r.other, r.mine)
 	r.mine, r.other = r.other, r.mine
 }
 
@@ -134,7 +134,7 @@ func (r *reduction[T]) double() error {
 		if r.at&bit != 0 {
 			r.behind()
 		} else {
-			r.op(r.mine, r.other)
+			r.op.apply(r.mine, r.other)
 		}
 	}
 	return nil
@@ -159,10 +159,10 @@ func (r *reduction[T]) halve() error {
 			return err
 		}
 		if r.at&bit != 0 {
-			r.op(other, mine)
+			r.op.apply(other, mine)
 			copy(mine, other)
 		} else {
-			r.op(mine, other)
+			r.op.apply(mine, other)
 		}
 		steps = append(steps, s)
 	}

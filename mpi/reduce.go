@@ -11,8 +11,15 @@ import (
 // associative, and need not be commutative: elements are combined in the order of ranks. So all
 // processes get the same, to the bit. It is called with some of the elements at a time, from a
 // multiple of 64 on, but for the parts of a ReduceScatter: so an Op may be of groups of 2, 4, and
-// so on up to 64.
+// so on up to 64. Where there is none to combine it is not called.
 type Op[T Element] func(into, with []T)
+
+// apply calls op, if there are elements.
+func (op Op[T]) apply(into, with []T) {
+	if len(into) > 0 {
+		op(into, with)
+	}
+}
 
 // groups is how many elements an Op may combine with each other.
 const groups = 64
@@ -85,7 +92,7 @@ func reduce[T Element](o collective, data, result []T, op Op[T], root int) error
 			if err := o.recv(o.rank+bit, bytesOf(other)); err != nil {
 				return err
 			}
-			op(mine, other)
+			op.apply(mine, other)
 		}
 	}
 	switch {
@@ -127,7 +134,7 @@ func scan[T Element](o collective, data, result []T, op Op[T]) error {
 			return err
 		}
 		if o.rank >= bit {
-			op(other, mine)
+			op.apply(other, mine)
 			mine, other = other, mine
 		}
 	}
@@ -212,7 +219,7 @@ func reduceScatter[T Element](o collective, data, part []T, counts []int, op Op[
 		return err
 	}
 	for _, other := range all[1:] {
-		op(all[0], other)
+		op.apply(all[0], other)
 	}
 	copy(part, all[0])
 	return nil
