@@ -12,7 +12,7 @@ import (
 // Flush waits for the remote completion of all that was done before to the given nodes, or to all
 // without any: it is in place there, or was refused.
 //
-// Errors, joined: an *AccessError for each window or FIFO, of 64 of a node at most, of which
+// Errors, joined: an *AccessError for each window or FIFO, of 64 of another node at most, of which
 // something was refused since the last Flush; a *PeerDownError for each node to which something was
 // lost; ctx's error with each that has not answered. Others: mcd.ErrUnknownNode, and then no node
 // was asked; ErrClosed.

@@ -198,7 +198,8 @@ func (d *Domain) MaxFrameRecord() int { return d.sendSize - reliable.HeaderLen -
 
 // PostPush is Push that does not wait: ErrBusy if the connection has no room for the record now, or
 // if others wait for it. The record has to fit a frame: ErrTooLarge beyond MaxFrameRecord. A
-// refusal is told by the next Flush. Other errors: ErrPeerDown, mcd.ErrUnknownNode, ErrClosed.
+// refusal is told by the next Flush; that of this node itself at once, as is ErrFull of a FIFO
+// here. Other errors: ErrPeerDown, mcd.ErrUnknownNode, ErrClosed.
 func (r *Remote) PostPush(rec []byte) error {
 	if err := r.d.checkPost(rec); err != nil {
 		return err

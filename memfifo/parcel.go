@@ -46,7 +46,8 @@ var (
 // Post posts parcels, in order, and does not wait. Up to MaxParcels may be under way to a node;
 // each is cut into frames as there is room. Those to one node land in order, and later operations
 // behind them. If one cannot be posted, it and those after it are not, and the error says which:
-// ErrPosted, ErrManyParcels, ErrPeerDown, mcd.ErrUnknownNode, ErrClosed.
+// ErrPosted, ErrManyParcels, ErrPeerDown, mcd.ErrUnknownNode, ErrClosed; ErrAccess, if it is for
+// memory of this node itself, and refused.
 func (d *Domain) Post(parcels ...*Parcel) (err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -207,3 +207,38 @@ func TestPromise_RefusalsRevokeAndOwnMemory(t *testing.T) {
 		}
 	})
 }
+
+// What a node refuses of its own operations on itself comes back from these, and not from a Flush.
+func TestOwnNode_RefusesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 1)
+		d, q := c.domains[0], c.fifo(t, 0, memfifo.MinFIFO)
+		w, err := d.Register(1, make([]byte, 8), memfifo.Write)
+		must(t, err)
+		r, ctx := d.Remote(w.Key()), limit(t)
+		good, bad, behind := &memfifo.Parcel{To: r, Data: []byte("good")}, &memfifo.Parcel{To: r, Off: 8, Data: []byte("bad")}, &memfifo.Parcel{To: r}
+		for what, err := range map[string]error{
+			"Put":      r.Put(ctx, 8, []byte("x")),
+			"Signal":   d.Remote(memfifo.Key{ID: 1}).Signal(ctx),
+			"Push":     d.Remote(memfifo.Key{ID: 0}).Push(ctx, nil),
+			"PostPush": d.Remote(memfifo.Key{ID: 0}).PostPush(nil),
+			"Get":      r.Get(ctx, 0, make([]byte, 1)),
+			"Post":     d.Post(good, bad, behind),
+		} {
+			if !errors.Is(err, memfifo.ErrAccess) {
+				t.Errorf("%s: %v, want %v", what, err, memfifo.ErrAccess)
+			}
+		}
+		if err := bad.WaitRemote(ctx); !good.Done() || string(w.Bytes()[:4]) != "good" || !errors.Is(err, memfifo.ErrAccess) {
+			t.Errorf("the first parcel: done %v, %q; the second: %v", good.Done(), w.Bytes(), err)
+		}
+		own := d.Remote(q.Key())
+		for err == nil {
+			err = own.PostPush([]byte("record"))
+		}
+		if !errors.Is(err, memfifo.ErrFull) {
+			t.Errorf("PostPush into a full FIFO: %v", err)
+		}
+		must(t, d.Flush(ctx))
+	})
+}

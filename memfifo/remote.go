@@ -35,7 +35,7 @@ func (r *Remote) Key() Key { return r.key }
 // Errors: ErrPeerDown, mcd.ErrUnknownNode, ErrClosed, the context's: then some of it may have been
 // written; and at once for an offset below 0. A refusal by the owner (ErrAccess: key, bounds or
 // rights; nothing of the part concerned was written) is known only there, and comes back from the
-// next Flush.
+// next Flush; that of this node itself comes back at once, and from no Flush.
 //
 // Source: MBCF §2.1; cutting into segments: CENJU §3.1, §4.1.
 func (r *Remote) Put(ctx context.Context, off int64, p []byte) error {
