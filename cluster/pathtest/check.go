@@ -90,7 +90,7 @@ func (c *checker) look(ctx context.Context) error {
 // judge finds the faults that the answers to a path's probes show.
 func (c *checker) judge(p *checked) {
 	most := 0
-	changed, arrives := false, transport.Untagged
+	there, here := p.OptionalTag, p.OptionalTag // with which probes arrive there, and answers here
 	for _, n := range p.probes {
 		answers := c.answers(n)
 		same := 0
@@ -99,11 +99,11 @@ func (c *checker) judge(p *checked) {
 			if a.incarnation == answers[0].incarnation {
 				same++
 			}
-			switch {
-			case a.peerReceived != p.OptionalTag:
-				changed, arrives = true, a.peerReceived
-			case a.received != p.OptionalTag:
-				changed, arrives = true, a.received
+			if a.peerReceived != p.OptionalTag {
+				there = a.peerReceived
+			}
+			if a.received != p.OptionalTag {
+				here = a.received
 			}
 		}
 		most = max(most, same)
@@ -111,8 +111,11 @@ func (c *checker) judge(p *checked) {
 	if most > 1 {
 		c.found(Fault{Kind: Loop, To: p.Node, By: p.OptionalTag, Count: most})
 	}
-	if changed {
-		c.found(Fault{Kind: TagChanged, To: p.Node, By: p.OptionalTag, Arrive: arrives})
+	if there != p.OptionalTag {
+		c.found(Fault{Kind: TagChanged, To: p.Node, By: p.OptionalTag, Toward: true, Arrive: there})
+	}
+	if here != p.OptionalTag {
+		c.found(Fault{Kind: TagChanged, To: p.Node, By: p.OptionalTag, Arrive: here})
 	}
 }
 

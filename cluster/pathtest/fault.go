@@ -33,7 +33,8 @@ type Fault struct {
 	// (MTU).
 	Count       int
 	Bytes, Want int
-	// Toward says which direction is dead (one-way): true is that to To.
+	// Toward says which direction is dead (one-way), or changes tags (tag changed): true is that to
+	// To.
 	Toward bool
 	Arrive transport.OptionalTag // the tag that frames arrive with (tag changed)
 	MACs   []transport.MAC       // the address in question (duplicate address)
@@ -43,6 +44,10 @@ type Fault struct {
 // String describes f on one line, with what to look at. It is the same on both nodes of a pair.
 func (f Fault) String() string {
 	low, high := min(f.From, f.To), max(f.From, f.To)
+	from, to := f.To, f.From
+	if f.Toward {
+		from, to = f.From, f.To
+	}
 	switch f.Kind {
 	case Loop:
 		if f.To == f.From {
@@ -58,10 +63,6 @@ func (f Fault) String() string {
 			" (is it allowed on all trunks between them?)",
 			low, high, f.By)
 	case OneWay:
-		from, to := f.To, f.From
-		if f.Toward {
-			from, to = f.From, f.To
-		}
 		return fmt.Sprintf("one-way: frames of node %d by %v do not reach node %d; the other direction works"+
 			" (is it allowed at both ends of each trunk?)",
 			from, f.By, to)
@@ -76,7 +77,7 @@ func (f Fault) String() string {
 	case TagChanged:
 		return fmt.Sprintf("tag changed: what node %d sends to node %d by %v arrives with %v"+
 			" (an access port, or VLAN translation, on the way; or a receiver's driver: rawlane doctor)",
-			f.From, f.To, f.By, f.Arrive)
+			from, to, f.By, f.Arrive)
 	case MTU:
 		return fmt.Sprintf("MTU: between nodes %d and %d by %v frames of %d bytes pass, and of %d do not"+
 			" (set the switches' MTU to %d at least)",

@@ -68,6 +68,25 @@ func switched(t *testing.T, n int) (links []transport.Link) {
 	return links
 }
 
+// byPorts makes an endpoint at each of some ports of one switch.
+func byPorts(t *testing.T, ports ...fabric.Port) []*mcd.Endpoint {
+	t.Helper()
+	f, err := fabric.New(fabric.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sw := f.AddSwitch("")
+	var links []transport.Link
+	for _, p := range ports {
+		l, err := f.Attach(sw, fabric.Station{Port: p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		links = append(links, l)
+	}
+	return open(t, links...)
+}
+
 // twoTops makes a link on each of two leaves, and two paths between them, by VID 1 and by VID 2; the cables of the latter are returned.
 func twoTops(t *testing.T) (links []transport.Link, second []*fabric.Cable) {
 	t.Helper()
@@ -282,25 +301,27 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 			},
 		},
 		{
-			name: "tag changed: an access port strips VID 5",
-			plant: func(t *testing.T) *mcd.Endpoint {
-				f, err := fabric.New(fabric.Config{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				sw := f.AddSwitch("")
-				var links []transport.Link
-				for _, p := range []fabric.Port{{}, fabric.Access(5)} {
-					l, err := f.Attach(sw, fabric.Station{Port: p})
-					if err != nil {
-						t.Fatal(err)
-					}
-					links = append(links, l)
-				}
-				return open(t, links...)[0]
+			name:  "tag changed: an access port strips VID 5",
+			plant: func(t *testing.T) *mcd.Endpoint { return byPorts(t, fabric.Port{}, fabric.Access(5))[0] },
+			tags:  by(5),
+			want:  []pathtest.Fault{{Kind: pathtest.TagChanged, To: 1, By: by(5)[0], Toward: true, Arrive: transport.Untagged}},
+			text:  "what node 0 sends to node 1 by VID 5 arrives with no tag",
+		},
+		{
+			name:  "tag changed: the same, as the other end sees it",
+			plant: func(t *testing.T) *mcd.Endpoint { return byPorts(t, fabric.Port{}, fabric.Access(5))[1] },
+			tags:  by(5),
+			want:  []pathtest.Fault{{Kind: pathtest.TagChanged, From: 1, By: by(5)[0], Arrive: transport.Untagged}},
+			text:  "what node 0 sends to node 1 by VID 5 arrives with no tag",
+		},
+		{
+			name:  "tag changed: both ways",
+			plant: func(t *testing.T) *mcd.Endpoint { return byPorts(t, fabric.Access(5), fabric.Access(5))[0] },
+			tags:  by(5),
+			want: []pathtest.Fault{
+				{Kind: pathtest.TagChanged, To: 1, By: by(5)[0], Toward: true, Arrive: transport.Untagged},
+				{Kind: pathtest.TagChanged, To: 1, By: by(5)[0], Arrive: transport.Untagged},
 			},
-			tags: by(5),
-			want: []pathtest.Fault{{Kind: pathtest.TagChanged, To: 1, By: by(5)[0], Arrive: transport.Untagged}},
 			text: "what node 0 sends to node 1 by VID 5 arrives with no tag",
 		},
 		{
