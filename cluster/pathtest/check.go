@@ -187,7 +187,11 @@ func (c *checker) direct(ctx context.Context) error {
 	}
 	for i, p := range dead {
 		f := Fault{Kind: BlackHole, To: p.Node, By: p.OptionalTag}
-		if there, back := answered[2*i], answered[2*i+1]; there != back {
+		switch there, back := answered[2*i], answered[2*i+1]; {
+		case there && back: // it works by now: the node stood still, or its frames were lost by chance
+			p.alive = true
+			continue
+		case there != back:
 			f.Kind, f.Toward = OneWay, back
 		}
 		c.found(f)

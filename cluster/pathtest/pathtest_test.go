@@ -387,6 +387,27 @@ func TestCheckIsNotMisledByAPause(t *testing.T) {
 	})
 }
 
+// A node stands still for as long as the tries of one VID take, and answers again when it is asked which
+// way is dead: none is.
+func TestCheckIsNotMisledByAPauseOfAPath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		links := switched(t, 2)
+		lost := 0
+		first := func(f *transport.Frame) bool {
+			if !ofVID(2)(f) || lost == 4 {
+				return false
+			}
+			lost++
+			return true
+		}
+		stalled := suffering(t, links[1], fault.Config{Loss: 1, Match: first})
+		got, err := pathtest.Check(context.Background(), open(t, links[0], stalled)[0], 0, by(1, 2), pathtest.Options{})
+		if err != nil || len(got) != 0 || lost != 4 {
+			t.Errorf("found %v (%v), %d frames lost, want 4: a broadcast, and three probes", got, err, lost)
+		}
+	})
+}
+
 func TestMeasure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		links := switched(t, 2)
