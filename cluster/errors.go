@@ -50,6 +50,7 @@ type IncompleteError struct {
 	ForeignVersion int
 	Keys           error          // mcd.ErrKeyMismatch, if a node with other keys was heard, or with none
 	Mismatch       *MismatchError // a missing node that expects another cluster, if one was heard
+	Stood          time.Duration  // for which this machine stood still meanwhile, if it did for seconds
 	Err            error
 }
 
@@ -63,7 +64,7 @@ func (e *IncompleteError) Error() string {
 		return strings.TrimSpace(fmt.Sprintf("%d %v on link %d %s", p.ID, p.MACs, p.NIC, p.Name))
 	})
 	fmt.Fprintf(&b, "cluster %d: %v: nodes missing: %s; heard: %s", e.Cluster, e.Err, missing, heard)
-	fmt.Fprintf(&b, "; listened on %v", e.Links)
+	fmt.Fprintf(&b, "; listened on %v%s", e.Links, stood(e.Stood))
 	switch {
 	case e.Keys != nil:
 		fmt.Fprintf(&b, "; %v", e.Keys)
@@ -79,6 +80,14 @@ func (e *IncompleteError) Error() string {
 			" Those that know this node at another address do not answer: who begins anew keeps its address)")
 	}
 	return b.String()
+}
+
+// stood tells of a standstill, if there was one.
+func stood(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; this machine stood still for %v of the time", d.Round(time.Second/10))
 }
 
 func list[T any](all []T, text func(T) string) string {
@@ -111,6 +120,7 @@ type MissingError struct {
 	Operation string // exchange, gather or ask
 	Nodes     []mcd.NodeID
 	Silent    time.Duration // for which they were, if ExchangerConfig.PeerTimeout ended the wait
+	Stood     time.Duration // for which this machine stood still meanwhile, if it did for seconds
 	Err       error         // the context's, if that did
 }
 
@@ -120,8 +130,8 @@ func (e *MissingError) Error() string {
 		return fmt.Sprintf("cluster: %s: no answer for %v from nodes: %s (have they ended, or is a cable out?)",
 			e.Operation, e.Silent, nodes)
 	}
-	return fmt.Sprintf("cluster: %s: %v: nodes missing: %s (have they all made the same call?)",
-		e.Operation, e.Err, nodes)
+	return fmt.Sprintf("cluster: %s: %v: nodes missing: %s%s (have they all made the same call?)",
+		e.Operation, e.Err, nodes, stood(e.Stood))
 }
 
 // Is makes errors.Is hold for ErrIncomplete.
@@ -130,8 +140,8 @@ func (e *MissingError) Is(target error) bool { return target == ErrIncomplete }
 // Unwrap returns the context's error, or nil.
 func (e *MissingError) Unwrap() error { return e.Err }
 
-func (m *Membership) incomplete(cause error) error {
-	e := &IncompleteError{Cluster: m.ep.Cluster(), Err: cause, Heard: m.Peers()}
+func (m *Membership) incomplete(cause error, stood time.Duration) error {
+	e := &IncompleteError{Cluster: m.ep.Cluster(), Err: cause, Heard: m.Peers(), Stood: stood}
 	for nic := range m.ep.NICs() {
 		e.Links = append(e.Links, m.ep.MAC(nic))
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/rawlane/rawlane/cluster/internal/wire"
 	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/internal/standstill"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -273,7 +274,7 @@ var errLeft = errors.New("an earlier round was left before its end")
 func (x *Exchanger) repeat(ctx context.Context, what string, asked wire.Message, nodes []int) error {
 	x.mu.Lock()
 	x.start = clock.Now()
-	looked := x.start
+	watch := standstill.Start(x.start, max(x.cfg.PeerTimeout/10, askInterval))
 	for i := range x.peers {
 		x.peers[i].silent = 0
 	}
@@ -283,31 +284,29 @@ func (x *Exchanger) repeat(ctx context.Context, what string, asked wire.Message,
 	x.mu.Unlock()
 	defer x.giveUp(nodes) // also if a function that runs in the wait does not return to it
 	for {
+		err := ctx.Err() // before the look at the clock, and at what has come until then
 		x.mu.Lock()
 		x.turn.Reset()
 		missing := x.missing()
 		x.sendTo(missing)
-		now := clock.Now()
-		silent := x.silent(missing, now.Sub(looked))
-		looked = now
+		silent := x.silent(missing, watch.Look(clock.Now()))
 		closed := x.closing && asked.Kind != 0
 		x.mu.Unlock()
 		if len(missing) == 0 {
 			return nil
 		}
-		err := ctx.Err()
 		if closed {
 			err = mcd.ErrClosed
 		}
 		if err == nil && len(silent) == 0 {
-			if err = awaitTurn(ctx, x.ep, &x.turn, askInterval); err == nil {
+			if err = awaitTurn(ctx, x.ep, &x.turn, askInterval); err == nil || ctx.Err() != nil {
 				continue
 			}
 		}
 		if errors.Is(err, mcd.ErrClosed) {
 			return fmt.Errorf("cluster: %s: %w", what, err)
 		}
-		m := &MissingError{Operation: what, Err: err}
+		m := &MissingError{Operation: what, Err: err, Stood: watch.Stood()}
 		if err == nil {
 			missing, m.Silent = silent, x.cfg.PeerTimeout
 		}
@@ -365,10 +364,8 @@ func (x *Exchanger) patience(now monotime.Time) time.Duration {
 }
 
 // silent returns those of some nodes that have not been heard for the peer timeout, so long after
-// it was called last. Of that time no more counts than a few times what usually lies between two
-// calls: if more has passed, this node stood still, and what the others have sent is not read yet.
+// it was called last.
 func (x *Exchanger) silent(nodes []int, since time.Duration) (silent []int) {
-	since = min(since, max(x.cfg.PeerTimeout/10, askInterval))
 	for _, i := range nodes {
 		p := &x.peers[i]
 		if p.silent += since; x.cfg.PeerTimeout > 0 && p.silent > x.cfg.PeerTimeout {
@@ -390,7 +387,8 @@ func awaitTurn(ctx context.Context, ep *mcd.Endpoint, turn *mcd.Completion, d ti
 }
 
 // Close closes the port. Before that it answers nodes that have not completed the last round, for
-// up to 2 s. A call that is under way ends with mcd.ErrClosed. Further calls do nothing.
+// up to 2 s in which this node runs. A call that is under way ends with mcd.ErrClosed. Further
+// calls do nothing.
 func (x *Exchanger) Close() error {
 	x.mu.Lock()
 	x.closing = true
@@ -402,7 +400,7 @@ func (x *Exchanger) Close() error {
 	defer x.end()
 	if x.failed == nil {
 		x.failed = mcd.ErrClosed
-		ctx, cancel := context.WithTimeout(context.Background(), lingerTime)
+		ctx, cancel := standstill.WithTimeout(context.Background(), lingerTime)
 		defer cancel()
 		x.mu.Lock()
 		for i := range x.peers {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rawlane/rawlane/cluster/internal/discovery"
 	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/standstill"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -60,7 +61,8 @@ type Membership struct {
 //
 // Errors: mcd.ErrConflict (a *mcd.ConflictError) if two nodes share a number or an address;
 // ErrMismatch (a *MismatchError) if a node expects another cluster; ErrIncomplete (an
-// *IncompleteError, which Is ctx's error too) if ctx ends first; mcd.ErrPortBusy.
+// *IncompleteError, which Is ctx's error too) if ctx ends first; mcd.ErrPortBusy. A deadline is one
+// also where this machine stood still for most of the time: the error says for how long it did.
 func Join(ctx context.Context, ep *mcd.Endpoint, cfg Config) (*Membership, error) {
 	if cfg.Nodes < 1 || cfg.Nodes > MaxNodes {
 		return nil, fmt.Errorf("cluster: Nodes %d (want 1 to %d)", cfg.Nodes, MaxNodes)
@@ -113,10 +115,14 @@ func Join(ctx context.Context, ep *mcd.Endpoint, cfg Config) (*Membership, error
 
 // discover announces and waits until the cluster is complete or discovery has failed.
 func (m *Membership) discover(ctx context.Context) error {
+	watch := standstill.Start(clock.Now(), 2*discovery.LastInterval)
 	for {
+		over := ctx.Err() // before the look at the clock, and at what has come until then
+		now := clock.Now()
 		m.mu.Lock()
 		m.turn.Reset()
-		m.out = m.core.Advance(clock.Now(), m.out[:0])
+		watch.Look(now)
+		m.out = m.core.Advance(now, m.out[:0])
 		err := m.send()
 		state := m.core.State()
 		next, _ := m.core.Deadline()
@@ -132,8 +138,8 @@ func (m *Membership) discover(ctx context.Context) error {
 			return tableErr
 		case state == discovery.Failed:
 			return m.fault()
-		case ctx.Err() != nil:
-			return m.incomplete(ctx.Err())
+		case over != nil:
+			return m.incomplete(over, watch.Stood())
 		}
 		err = awaitTurn(ctx, m.ep, &m.turn, max(next.Sub(clock.Now()), time.Microsecond))
 		if err != nil && ctx.Err() == nil {

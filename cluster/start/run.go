@@ -15,6 +15,7 @@ import (
 
 	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/cluster/start/internal/pmi"
+	"github.com/rawlane/rawlane/internal/standstill"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fabric"
@@ -31,7 +32,8 @@ type Config struct {
 	// for ever.
 	Limit time.Duration
 	// JoinTimeout is how long the nodes may take to meet. Zero is DefaultJoinTimeout. A node that
-	// has waited for a twentieth of it says so by package log.
+	// has waited for a twentieth of it says so by package log. The time in which this machine stood
+	// still does not count.
 	JoinTimeout time.Duration
 	// Endpoint configures the endpoint. Run fills in Node, and where they are not set Cluster, by
 	// the job's name, and KeyFile, by RAWLANE_KEY_FILE or the host file.
@@ -132,7 +134,8 @@ func Run(ctx context.Context, cfg Config, f func(ctx context.Context, n *Node) e
 		defer cancel()
 	}
 	cfg.Nodes = max(cfg.Nodes, 1)
-	meet, cancel := context.WithTimeout(ctx, cmp.Or(cfg.JoinTimeout, DefaultJoinTimeout))
+	cfg.JoinTimeout = cmp.Or(cfg.JoinTimeout, DefaultJoinTimeout)
+	meet, cancel := standstill.WithTimeout(ctx, cfg.JoinTimeout)
 	defer cancel()
 	job, err := findJob(meet, os.Getenv)
 	if err != nil {
@@ -196,8 +199,10 @@ func keyFile(env func(string) string) (string, error) {
 
 // runOne runs this process's node. The nodes meet before the second context ends.
 func runOne(ctx, meet context.Context, cfg Config, job Job, f func(context.Context, *Node) error) error {
-	end, _ := meet.Deadline()
-	left := time.Until(end)
+	left := cfg.JoinTimeout
+	if end, ok := ctx.Deadline(); ok {
+		left = min(left, time.Until(end))
+	}
 	waits := time.AfterFunc(left/quietPart, func() {
 		log.Printf("node %d of %d waits for the others, for %v at most", job.Node, job.Size, left.Round(time.Second/10))
 	})

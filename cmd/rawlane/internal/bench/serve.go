@@ -5,9 +5,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/standstill"
 	"github.com/rawlane/rawlane/mcd"
 )
 
@@ -77,14 +80,14 @@ func serve(ctx context.Context, n *node) error {
 	return err
 }
 
-// silentTurns is how often in its patience with node 0 a node looks whether that is there: a
-// machine that stands still does so in one turn, however long.
+// silentTurns is how often in its patience with node 0 a node looks whether that is there.
 const silentTurns = 6
 
 // echo sends messages back, until the context ends or node 0 is silent for too long.
 func echo(ctx context.Context, ping *mcd.Port, records *turnRecords) error {
 	b := make([]byte, ping.Endpoint().MaxPayload())
-	for silent := 0; silent < silentTurns; silent++ {
+	watch := standstill.Start(clock.Now(), launch.Silence/silentTurns)
+	for silent := time.Duration(0); silent < launch.Silence; {
 		before := ping.Endpoint().Counters().RxMessages
 		turn, cancel := context.WithTimeout(ctx, launch.Silence/silentTurns)
 		err := echoSome(turn, ping, b, records)
@@ -92,8 +95,9 @@ func echo(ctx context.Context, ping *mcd.Port, records *turnRecords) error {
 		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
+		silent += watch.Look(clock.Now())
 		if ping.Endpoint().Counters().RxMessages != before {
-			silent = -1
+			silent = 0
 		}
 	}
 	return fmt.Errorf("node 0 has sent nothing for %v (has it ended?)", launch.Silence)

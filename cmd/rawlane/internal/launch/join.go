@@ -11,6 +11,7 @@ import (
 
 	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/internal/standstill"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/shm"
@@ -159,7 +160,7 @@ func (m *Member) open(ctx context.Context, c *ClusterFlags, hosts []cluster.Host
 		if err != nil {
 			return err
 		}
-		dialing, cancel := context.WithTimeout(ctx, c.timeout)
+		dialing, cancel := standstill.WithTimeout(ctx, c.timeout)
 		session, err := manager.Dial(dialing, addr.Network, addr.Address)
 		cancel()
 		if err != nil {
@@ -189,11 +190,9 @@ func (m *Member) open(ctx context.Context, c *ClusterFlags, hosts []cluster.Host
 	m.links = links
 	m.closers = append(m.closers, m.Endpoint.Close)
 	m.NIC = cmp.Or(m.NIC, interfaceWith(links[0]))
-	err = patiently(ctx, c.timeout, func(ctx context.Context) (err error) {
-		m.Membership, err = cluster.Join(ctx, m.Endpoint, cluster.Config{Nodes: c.Nodes})
-		return err
-	})
-	if err != nil {
+	looking, cancel := standstill.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	if m.Membership, err = cluster.Join(looking, m.Endpoint, cluster.Config{Nodes: c.Nodes}); err != nil {
 		return errors.Join(fmt.Errorf("%s: %w", cmp.Or(c.ifname, transport.Name(links[0])), err), linkFailure(links))
 	}
 	m.closers = append(m.closers, m.Membership.Close)
@@ -203,25 +202,6 @@ func (m *Member) open(ctx context.Context, c *ClusterFlags, hosts []cluster.Host
 		}
 	}
 	return nil
-}
-
-// standstill is how late a timer is only if the whole machine stood still: a virtual one does while
-// its host takes a copy of it, for a minute and more.
-const standstill = time.Second
-
-// patiently has f look for others, for as long as timeout. Where the machine stood still as that
-// time ended it has looked for less, and looks again.
-func patiently(ctx context.Context, timeout time.Duration, f func(context.Context) error) error {
-	for {
-		begun := time.Now()
-		looking, cancel := context.WithTimeout(ctx, timeout)
-		err := f(looking)
-		over := looking.Err() != nil
-		cancel()
-		if err == nil || !over || ctx.Err() != nil || time.Since(begun) < timeout+standstill {
-			return err
-		}
-	}
 }
 
 // openLinks opens a link on each interface. The links that it returns with an error are open, too.
