@@ -16,9 +16,16 @@ const (
 	trainBytes = 65000
 )
 
+// maxAlone bounds the ways that are known to refuse trains: strangers may choose where they are.
+// Past it each is found out anew, by a train.
+const maxAlone = 4096
+
 // couplings are the messages of one sendmmsg(2), each a datagram or a train of them.
 type couplings struct {
-	off  bool // the kernel, or the NIC, refuses trains
+	// alone has the addresses on the way to which trains are refused: by a NIC that computes no
+	// checksums, or as IPsec goes first (EIO). Other ways may take them.
+	alone map[address]struct{}
+
 	msgs [batch]unix.Mmsghdr
 	size [batch]segmentSize
 	vec  [2 * batch]unix.Iovec
@@ -79,7 +86,7 @@ func noWay(e unix.Errno) bool {
 
 // singly sends the datagrams of a message that was refused one by one. Those that are longer than
 // what the path takes by now are sent in fragments. If all are taken as they are, it is trains that
-// are refused: by a NIC that computes no checksums, or by an old kernel.
+// are refused on this way.
 func (s *socket) singly(ds []datagram) (n int, err error) {
 	long, lost := false, false
 	for n < len(ds) {
@@ -102,8 +109,27 @@ func (s *socket) singly(ds []datagram) (n int, err error) {
 			return n, errno
 		}
 	}
-	s.out.off = s.out.off || !long && !lost && len(ds) > 1
+	if !long && !lost && len(ds) > 1 {
+		s.out.refuses(ds[0].to)
+	}
 	return n, nil
+}
+
+// refuses notes that the way to an address refuses trains.
+func (o *couplings) refuses(to *address) {
+	if len(o.alone) >= maxAlone {
+		clear(o.alone)
+	}
+	if o.alone == nil {
+		o.alone = make(map[address]struct{})
+	}
+	o.alone[*to] = struct{}{}
+}
+
+// takesTrains reports whether the way to an address is not known to refuse them.
+func (o *couplings) takesTrains(to *address) bool {
+	_, alone := o.alone[*to]
+	return !alone
 }
 
 // alone sends one datagram.
@@ -133,7 +159,7 @@ func (s *socket) couple(all []datagram) int {
 	o.messages, o.used = 0, 0
 	for len(all) > 0 && o.messages < batch && o.used < len(o.vec) {
 		n := 1
-		if !o.off {
+		if o.takesTrains(all[0].to) {
 			n = train(all, len(o.vec)-o.used)
 		}
 		o.put(all[:n])

@@ -100,7 +100,8 @@ func TestTrains_Refused(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	count(t, b, 1)
-	if a.socket.out.off {
+	to := a.socket.address(b.Addr())
+	if !a.socket.out.takesTrains(&to) {
 		t.Error("trains are off before one was refused")
 	}
 	for range 2 {
@@ -108,7 +109,7 @@ func TestTrains_Refused(t *testing.T) {
 			t.Fatal(n, err)
 		}
 		count(t, b, 40)
-		if !a.socket.out.off {
+		if a.socket.out.takesTrains(&to) {
 			t.Error("trains that were refused are not off")
 		}
 	}
@@ -122,17 +123,61 @@ func TestTrains_Refused(t *testing.T) {
 	}
 }
 
+// One way that refuses trains, as one through IPsec does, turns them off for no other station. How many
+// such ways are known has a bound.
+func TestTrains_RefusedOnOneWay(t *testing.T) {
+	a, b := linked(t)
+	other, err := Open("127.0.0.1:0", Config{MAC: numbered(3)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := a.AddStation(Station{Addr: other.Addr().String(), MAC: other.MAC()}); err != nil {
+		t.Fatal(err)
+	}
+	const n = 20
+	couples := func(want ...int) {
+		t.Helper()
+		toB, toOther := a.socket.address(b.Addr()), a.socket.address(other.Addr())
+		for k, to := range []*address{&toB, &toOther} {
+			var ds []datagram
+			for range n {
+				ds = append(ds, datagram{b: make([]byte, 100), to: to})
+			}
+			if got := a.socket.couple(ds); got != want[k] {
+				t.Errorf("station %d: %d frames leave in %d messages, want %d", k, n, got, want[k])
+			}
+		}
+	}
+	couples(1, 1)
+	if err := unix.SetsockoptInt(a.socket.fd, unix.SOL_SOCKET, unix.SO_NO_CHECK, 1); err != nil {
+		t.Skip(err)
+	}
+	if sent, err := a.Send(plain(b.MAC(), n, 100)); sent != n || err != nil {
+		t.Fatal(sent, err)
+	}
+	couples(n, 1)
+	for i := range maxAlone + 1 {
+		to := a.socket.address(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 9))
+		a.socket.out.refuses(&to)
+	}
+	if known := len(a.socket.out.alone); known > maxAlone {
+		t.Errorf("%d ways are known to refuse trains, want %d at most", known, maxAlone)
+	}
+	couples(1, 1) // and are found out anew
+}
+
 // A datagram that is refused alone, as too long for its path, and taken after all, since the path has
 // changed meanwhile, says nothing of trains.
 func TestSingly_OneSaysNothingOfTrains(t *testing.T) {
 	a, b := linked(t)
 	to := a.socket.address(b.Addr())
 	one := []datagram{{b: make([]byte, 100), to: &to}}
-	if n, err := a.socket.singly(one); n != 1 || err != nil || a.socket.out.off {
-		t.Errorf("%d, %v; trains are off: %v", n, err, a.socket.out.off)
+	if n, err := a.socket.singly(one); n != 1 || err != nil || !a.socket.out.takesTrains(&to) {
+		t.Errorf("%d, %v; takes trains: %v", n, err, a.socket.out.takesTrains(&to))
 	}
-	if n, err := a.socket.singly(append(one, one...)); n != 2 || err != nil || !a.socket.out.off {
-		t.Errorf("a train was refused, and its %d datagrams were not (%v); trains are off: %v", n, err, a.socket.out.off)
+	if n, err := a.socket.singly(append(one, one...)); n != 2 || err != nil || a.socket.out.takesTrains(&to) {
+		t.Errorf("a train was refused, and its %d datagrams were not (%v); takes trains: %v", n, err, a.socket.out.takesTrains(&to))
 	}
 }
 
@@ -163,8 +208,8 @@ func TestSend_RefusedAddress(t *testing.T) {
 			t.Errorf("%d, %v", n, err)
 		}
 		count(t, b, 2*size)
-		if c := a.Counters(); int(c.TxFrames) != 2*size || c.TxRefused != 2 || a.socket.out.off {
-			t.Errorf("%+v, trains are off: %v", c, a.socket.out.off)
+		if c := a.Counters(); int(c.TxFrames) != 2*size || c.TxRefused != 2 || len(a.socket.out.alone) > 0 {
+			t.Errorf("%+v, trains are off for %d", c, len(a.socket.out.alone))
 		}
 	}
 }
@@ -184,8 +229,8 @@ func TestSend_WhatStrangersRefuse(t *testing.T) {
 				t.Errorf("%s: %d of %d frames: %v", stranger, n, len(frames), err)
 			}
 			count(t, b, 2*size)
-			if c := a.Counters(); c.TxRefused != 0 || a.socket.out.off {
-				t.Errorf("%s: %+v, trains are off: %v", stranger, c, a.socket.out.off)
+			if c := a.Counters(); c.TxRefused != 0 || len(a.socket.out.alone) > 0 {
+				t.Errorf("%s: %+v, trains are off for %d", stranger, c, len(a.socket.out.alone))
 			}
 		}
 	}

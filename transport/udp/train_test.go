@@ -60,7 +60,8 @@ func TestTrains_AreOneMessage(t *testing.T) {
 	if messages := send(); messages != 1 {
 		t.Errorf("%d frames came in %d messages, want 1", n, messages)
 	}
-	a.socket.out.off = true
+	to := a.socket.address(b.Addr())
+	a.socket.out.refuses(&to)
 	if messages := send(); messages != n {
 		t.Errorf("without trains %d frames came in %d messages", n, messages)
 	}
