@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rawlane/rawlane/cluster/start"
 )
 
 // A list of hosts is read as mpirun's are; what is not one is refused, with its line.
@@ -68,6 +70,22 @@ func TestFindAddrs_Loopback(t *testing.T) {
 		}
 		if err := r.findAddrs(t.Context()); (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// A program on another host has the key that was copied there; without one its environment says
+// nothing of keys, so that a host whose own environment names one is not left without.
+func TestRemoteEnv_KeyFile(t *testing.T) {
+	for keyFile, want := range map[string]string{"": "", "/here/key": start.EnvKeyFile + "=/there/key"} {
+		r := remote{
+			hosts: []string{"a"}, share: map[string]int{"a": 1}, folders: map[string]string{"a": "/there"},
+			verb: &runVerb{keyFile: keyFile},
+		}
+		env := r.env(0)
+		says := slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, start.EnvKeyFile) })
+		if says != (want != "") || says && !slices.Contains(env, want) {
+			t.Errorf("key file %q: %q, want %q", keyFile, env, want)
 		}
 	}
 }

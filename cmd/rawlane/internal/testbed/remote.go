@@ -364,7 +364,7 @@ func (r *remote) env(node int) []string {
 	env := []string{start.EnvJob + "=" + r.job, start.EnvInterfaces + "=" + r.verb.iface}
 	// Not what is there for a program that another launcher has started.
 	env = append(env, start.EnvListen+"=", start.EnvSeeds+"=", start.EnvSegment+"=", start.EnvHostfile+"=")
-	if r.verb.keyFile != "" {
+	if r.verb.keyFile != "" { // else a host's own counts: to clear it would switch authentication off
 		env = append(env, start.EnvKeyFile+"="+r.folders[host]+"/key")
 	}
 	link := r.verb.link
