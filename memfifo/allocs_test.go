@@ -7,10 +7,11 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// Each operation of 64 bytes by itself allocates nothing, once the domain's memory has grown.
+// Each operation by itself allocates nothing, once the domain's memory has grown. It takes as long
+// as it takes, where others want the cores.
 func TestEachOperationDoesNotAllocate(t *testing.T) {
 	c := open(t, 2, 0, fault.Config{}, 0)
-	ctx := limit(t)
+	ctx := t.Context()
 	d := c.domains[0]
 	w := c.window(t, 1, 4096)
 	q := c.fifo(t, 1, 1<<16)
@@ -58,11 +59,11 @@ func TestEachOperationDoesNotAllocate(t *testing.T) {
 		{"PutV of two", func() { must(t, r.PutV(ctx, memfifo.Segment{Data: b}, memfifo.Segment{Off: 64, Data: b})) }},
 		{"Put to itself", func() { must(t, own.Put(ctx, 0, b)) }},
 	} {
-		for range 2000 {
+		for range 500 {
 			x.do()
 		}
 		fetchAdd() // all before it is in place
-		if n := testing.AllocsPerRun(1000, x.do); n != 0 {
+		if n := testing.AllocsPerRun(500, x.do); n != 0 {
 			t.Errorf("%s: %v allocations, want 0", x.name, n)
 		}
 		fetchAdd()
