@@ -153,8 +153,10 @@ func (v *window) Unlock(ctx context.Context, rank int) error {
 	return failure("unlock of", rank, err)
 }
 
-// LockAll begins an epoch at all ranks, with a shared lock of each: MPI_Win_lock_all. Errors: those
-// of Lock, and then no lock is held.
+// LockAll begins an epoch at all ranks, with a shared lock of each: MPI_Win_lock_all. It asks for
+// all at once, in no order, and holds some while it waits for others: beside a process that holds
+// exclusive locks of several ranks at a time, in whatever order, the two may wait in a circle until
+// their contexts end. Errors: those of Lock, and then no lock is held.
 func (v *window) LockAll(ctx context.Context) (err error) {
 	w := v.w
 	w.mu.Lock()
