@@ -4,8 +4,7 @@ package optimize
 // those of the pairs that must change. It makes one change after the other: first those that must
 // be, then those that take load off the worst link, then those after which the cost is least; and
 // none of the latter makes the worst link worse. If there is no such change at all, it searches for
-// the best plan with so few changes, made together, and returns how many paths it has tried for
-// that.
+// the best plan with so few changes, made together. It returns how many paths it has tried.
 func (p *problem) batch(choice []int32, opt Options) (_ []int32, tried int) {
 	a := p.newAssignment()
 	a.takeCurrent()
@@ -28,12 +27,12 @@ func (p *problem) batch(choice []int32, opt Options) (_ []int32, tried int) {
 		open = append(open[:k], open[k+1:]...)
 	}
 	if a.changed > 0 {
-		return a.choice, 0
+		return a.choice, a.tried
 	}
 	few := *p
 	few.most = opt.Batch
-	s, _ := few.search(opt.effort())
-	return s.choice, s.tried
+	s, _, tried := few.search(opt.effort())
+	return s.choice, a.tried + tried
 }
 
 // nextChange returns the open change that comes next, or -1 if each makes the worst link worse.

@@ -7,12 +7,13 @@ import (
 )
 
 // exact finds the best choices by branch and bound, from known ones on, with at most that effort.
-// It reports whether the search is complete, so that there are none better.
+// It reports whether the search is complete, so that there are none better, and how many paths it
+// has tried.
 //
 // Pairs choose one after the other, the largest first. Loads only grow, and the cost of a pair
 // grows with the loads that it finds. So what each remaining pair would add now, by itself, is the
 // least that it will add.
-func (p *problem) exact(known []int32, effort int) (best []int32, proved bool) {
+func (p *problem) exact(known []int32, effort int) (best []int32, proved bool, tried int) {
 	e := exactSearch{assignment: p.newAssignment(), best: slices.Clone(known), effort: effort}
 	e.takeAll(known)
 	e.known = e.score()
@@ -25,7 +26,7 @@ func (p *problem) exact(known []int32, effort int) (best []int32, proved bool) {
 	}
 	e.order = p.largestFirst(e.order)
 	e.branch(0)
-	return e.best, e.tried < e.effort
+	return e.best, e.tried < e.effort, e.tried
 }
 
 type exactSearch struct {

@@ -16,8 +16,8 @@ func PlanExact(t *topology.Topology, demand traffic.Matrix, current *plan.Plan, 
 	}
 	known := p.newAssignment()
 	known.fromCurrent()
-	best, _ := p.exact(known.choice, math.MaxInt)
-	return p.plan(p.changes(best)), p.report(best, Optimal, 0), nil
+	best, _, tried := p.exact(known.choice, math.MaxInt)
+	return p.plan(p.changes(best)), p.report(best, Optimal, tried), nil
 }
 
 // PlanFast is Plan without the proof.
@@ -28,7 +28,7 @@ func PlanFast(t *topology.Topology, demand traffic.Matrix, current *plan.Plan, o
 	}
 	s := p.begin(opt.effort())
 	s.explore()
-	return p.plan(p.changes(s.choice)), p.report(s.choice, EffortUsed, 0), nil
+	return p.plan(p.changes(s.choice)), p.report(s.choice, EffortUsed, s.tried), nil
 }
 
 // Looks returns how many views and cuts Plan looks at, at most.

@@ -38,10 +38,10 @@ type Options struct {
 	Batch int
 	// Keep reports which pairs must keep their VID. It may be nil.
 	Keep func(plan.Pair) bool
-	// Effort bounds a search, in paths that are tried; 0 is DefaultEffort. Where what it finds is
-	// not for use, as it gains too little or as none of its changes can be the first of a Batch, a
-	// second search for a plan of few changes may take as much again. The same effort gives the
-	// same plan on every machine.
+	// Effort bounds a search, in paths that are tried; 0 is DefaultEffort. A proof may take a
+	// sixteenth more. Where what it finds is not for use, as it gains too little or as none of its
+	// changes can be the first of a Batch, a second search for a plan of few changes may take as
+	// much again. The same effort gives the same plan on every machine.
 	Effort int
 }
 
@@ -114,17 +114,17 @@ func (p *problem) solve(opt Options) (choice []int32, stopped Stop, tried int) {
 		choice, tried = p.leave(before, opt)
 		return choice, GainTooSmall, tried
 	}
-	s, stopped := p.search(opt.effort())
+	s, stopped, tried := p.search(opt.effort())
 	changes := len(p.changes(s.choice))
 	if small(was-s.score().worst, changes) {
-		choice, tried = p.leave(before, opt)
-		return choice, GainTooSmall, tried + s.tried
+		choice, more := p.leave(before, opt)
+		return choice, GainTooSmall, tried + more
 	}
 	if opt.Batch > 0 && changes-before.changed > opt.Batch {
-		choice, tried = p.batch(s.choice, opt)
-		return choice, EffortUsed, tried + s.tried
+		choice, more := p.batch(s.choice, opt)
+		return choice, EffortUsed, tried + more
 	}
-	return s.choice, stopped, s.tried
+	return s.choice, stopped, tried
 }
 
 // leave returns the choices of the current plan, and the best for pairs that it does not connect.
@@ -134,24 +134,27 @@ func (p *problem) leave(current *assignment, opt Options) (choice []int32, tried
 	}
 	few := *p
 	few.most = current.changed // the pairs that must change
-	s, _ := few.search(opt.effort())
-	return s.choice, s.tried
+	s, _, tried := few.search(opt.effort())
+	return s.choice, tried
 }
 
-// search returns the best choices found with an effort, and why it went no further.
-func (p *problem) search(effort int) (*search, Stop) {
-	s := p.begin(effort)
+// search returns the best choices found with an effort, why it went no further, and how many paths
+// were tried for that and for a proof, which comes on top of the effort.
+func (p *problem) search(effort int) (s *search, stopped Stop, tried int) {
+	s = p.begin(effort)
+	proof := 0
 	if len(p.pairs) <= maxProved {
-		if best, proved := p.exact(s.choice, effort/proofShare); proved {
+		best, proved, tried := p.exact(s.choice, effort/proofShare)
+		if proof = tried; proved {
 			s.takeAll(best)
-			return s, Optimal
+			return s, Optimal, s.tried + proof
 		}
 	}
 	s.explore()
-	if s.atBound() {
-		return s, AtBound
+	if stopped = EffortUsed; s.atBound() {
+		stopped = AtBound
 	}
-	return s, EffortUsed
+	return s, stopped, s.tried + proof
 }
 
 // plan returns the current plan with some changes.

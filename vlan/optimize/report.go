@@ -15,7 +15,7 @@ type Report struct {
 	LowerBound float64
 	Changes    []plan.Change // pairs with another VID than before, ascending
 	Stopped    Stop
-	Tried      int // paths
+	Tried      int // paths, in all searches and for a proof
 }
 
 // Outcome is what a plan means for the links between switches.
