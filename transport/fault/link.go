@@ -74,7 +74,9 @@ func (l *Link) SetConfig(cfg Config) error {
 }
 
 // Cut cuts the cable, or mends it. While it is cut, frames sent and frames arriving are lost, with
-// no error. Frames in the delay queue still come: they arrived before.
+// no error. Frames in the delay queue still come: they arrived before. What the inner link sends
+// and takes for itself, as one of package udp does to make stations known, is no frame of this
+// link, and passes.
 func (l *Link) Cut(cut bool) { l.cut.Store(cut) }
 
 // Counts returns what happened so far.
