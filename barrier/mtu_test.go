@@ -1,6 +1,7 @@
 package barrier_test
 
 import (
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -60,4 +61,31 @@ func TestShortFrames_WhoIsGone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// By links of short frames a goodbye is heard of a member that has used more numbers than a frame
+// has room for: who awaits it does so no longer, and it waits for nobody.
+func TestShortFrames_Goodbye(t *testing.T) {
+	const numbers = 20
+	synctest.Test(t, func(t *testing.T) {
+		c := new(cluster).start(t, 2, mcdtest.Config{
+			Fabric: fabric.Config{MTU: 100}, Endpoint: mcd.Config{Spin: -1},
+		})
+		all := c.groups(t, barrier.GroupConfig{PeerTimeout: time.Minute})
+		for number := range uint8(numbers) {
+			o := barrier.Options{Number: number}
+			ticket := arrive(t, all[0], o)
+			if err := errors.Join(all[1].BarrierWith(limit(t), o), ticket.Wait(limit(t))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ticket, begun := arrive(t, all[1], barrier.Options{}), time.Now()
+		_ = all[0].Close()
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("Close took %v", took)
+		}
+		if down := downOf(t, ticket.Wait(limit(t))); down.Reasons[0] != barrier.Left || time.Since(begun) != 0 {
+			t.Errorf("after %v: %v", time.Since(begun), down)
+		}
+	})
 }

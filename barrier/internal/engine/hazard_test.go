@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 	"time"
 )
@@ -275,6 +276,24 @@ func TestGoodbye_WhileWaiting(t *testing.T) {
 	bye := a.Goodbye(1)
 	if len(bye.Done) != 2 || bye.Done[0] != (Done{0, 1}) || bye.Done[1] != (Done{4, 0}) {
 		t.Errorf("it has completed %v", bye.Done)
+	}
+}
+
+// A bye of more numbers than a message has room for names those that were entered last.
+func TestGoodbye_OfManyNumbers(t *testing.T) {
+	a := newAlone(t, "star", 0, 2)
+	a.cfg.MaxMessage = headLen + byeLen + 3*doneLen + 2
+	for _, number := range []uint8{7, 200, 0, 3} {
+		a.now = a.now.Add(1)
+		a.arrives(number)
+		bye := a.Goodbye(1)
+		if !bye.fits(a.cfg.MaxMessage) {
+			t.Errorf("of %d numbers: it does not fit", len(bye.Done))
+		}
+	}
+	bye := a.Goodbye(1)
+	if want := []Done{{3, 0}, {0, 0}, {200, 0}}; !slices.Equal(bye.Done, want) {
+		t.Errorf("it names %v, want %v", bye.Done, want)
 	}
 }
 

@@ -38,14 +38,22 @@ func (e *Engine) unacked() (ranks []int) {
 }
 
 // Goodbye returns the message that tells a member which generations this one has completed with it,
-// and that it takes part in no more.
+// and that it takes part in no more. Of more numbers than a message has room for it tells those
+// that were entered last: it ends all waits for this member, and so cannot be several.
 func (e *Engine) Goodbye(to int) Message {
 	bye := e.message(Bye, 0, 0, 0)
 	bye.Echo = e.incarnations[to]
+	var entered []*machine
 	for _, m := range e.machines {
-		if m == nil || m.entered.IsZero() { // never entered
-			continue
+		if m != nil && !m.entered.IsZero() {
+			entered = append(entered, m)
 		}
+	}
+	if room := max(0, (e.cfg.MaxMessage-headLen-byeLen-2)/doneLen); len(entered) > room {
+		slices.SortStableFunc(entered, func(m, n *machine) int { return n.entered.Compare(m.entered) })
+		entered = entered[:room]
+	}
+	for _, m := range entered {
 		bye.Done = append(bye.Done, Done{m.number, m.completed()})
 	}
 	if bye.Known = e.known(1); !bye.fits(e.cfg.MaxMessage) {
