@@ -19,7 +19,7 @@ type Host struct {
 // each rank had a machine of its own.
 type Shape struct {
 	Of      []int  // by rank: the index of its host in Hosts
-	Hosts   []Host // each has a rank
+	Hosts   []Host // one without a rank does not count
 	Between LogP   // costs of a message between two hosts; zero is DefaultLogP
 }
 
@@ -37,6 +37,7 @@ func (s Shape) String() string {
 	if !s.Known() {
 		return "unknown hosts"
 	}
+	s = s.used()
 	count := func(n int, what string) string {
 		if n == 1 {
 			return fmt.Sprintf("1 %s", what)
@@ -94,19 +95,36 @@ func (s *Shape) between() []LogP {
 	return []LogP{s.Between}
 }
 
-// check panics if s does not say where each of its ranks is.
-func (s *Shape) check() {
+// used returns s without the hosts that have no rank. It panics if s does not say where each of its
+// ranks is.
+func (s Shape) used() Shape {
+	number := make([]int, len(s.Hosts)) // of each host with a rank, from 1
 	for rank, h := range s.Of {
 		if h < 0 || h >= len(s.Hosts) {
 			panic(fmt.Sprintf("schedule: rank %d is on host %d of %d", rank, h, len(s.Hosts)))
 		}
+		number[h] = 1
 	}
+	if !slices.Contains(number, 0) {
+		return s
+	}
+	used := Shape{Between: s.Between}
+	for h := range number {
+		if number[h] > 0 {
+			used.Hosts = append(used.Hosts, s.Hosts[h])
+			number[h] = len(used.Hosts)
+		}
+	}
+	for _, h := range s.Of {
+		used.Of = append(used.Of, number[h]-1)
+	}
+	return used
 }
 
 // Cost is Algorithm.Cost for the ranks of a known shape: messages within a host cost other than
 // those between hosts, and ranks that share cores wait for them.
 func (s Shape) Cost(a Algorithm) time.Duration {
-	s.check()
+	s = s.used()
 	w := newWalkOn(a.For(len(s.Of)), &s, s.between())
 	w.run()
 	return slices.Max(w.exits)
@@ -115,7 +133,7 @@ func (s Shape) Cost(a Algorithm) time.Duration {
 // Choices returns the algorithms that are considered for a shape of so many ranks, the best first,
 // by the rule of Choices. Of more than maxWalk ranks the costs are estimates.
 func (s Shape) Choices() []Choice {
-	s.check()
+	s = s.used()
 	size := len(s.Of)
 	if size > maxWalk {
 		return best(s.estimates(), nearly)

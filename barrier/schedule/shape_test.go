@@ -404,3 +404,28 @@ func BenchmarkChoose(b *testing.B) {
 		}
 	})
 }
+
+// A host without a rank changes nothing, wherever it stands among the others.
+func TestShape_HostWithoutARank(t *testing.T) {
+	host, none := Host{Cores: 2, Local: KernelCosts}, Host{Cores: 1, Local: MemoryCosts}
+	want := Shape{Of: []int{0, 1, 0, 1, 0, 1}, Hosts: []Host{host, host}}
+	one := Shape{Of: make([]int, 4), Hosts: []Host{host}}
+	many := Shape{Of: make([]int, maxWalk+1), Hosts: []Host{host, host}}
+	many.Of[maxWalk] = 1
+	for _, want := range []Shape{want, one, many} {
+		for at := range len(want.Hosts) + 1 {
+			got := Shape{Hosts: slices.Insert(slices.Clone(want.Hosts), at, none)}
+			for _, h := range want.Of {
+				if h >= at {
+					h++
+				}
+				got.Of = append(got.Of, h)
+			}
+			if got.String() != want.String() || got.Crowded() != want.Crowded() ||
+				got.Cost(Tree(2)) != want.Cost(Tree(2)) || fmt.Sprint(got.Choices()) != fmt.Sprint(want.Choices()) ||
+				got.Choose(len(got.Of)).String() != want.Choose(len(want.Of)).String() {
+				t.Errorf("%v, with another host at %d: %v, %v; want %v", want, at, got, got.Choices(), want.Choices())
+			}
+		}
+	}
+}
