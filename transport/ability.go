@@ -24,8 +24,8 @@ type Joiner interface {
 // it: the one that may poll the link.
 type WakeupMasker interface{ MaskWakeups(on bool) }
 
-// Namer is a link that has a name on this system, such as its network interface's.
-// Links of the same name in one network namespace reach the same segment.
+// Namer is a link that has a name on this system, such as its network interface's when the link was
+// opened. It is for people to read.
 type Namer interface{ Name() string }
 
 // Sharer is a link to a device that several processes may open. Segment identifies the attachment,

@@ -232,7 +232,8 @@ func (a *Attachment) MAC() transport.MAC { return a.mac }
 // MTU returns the interface's MTU, in bytes, as it was when the link was opened.
 func (a *Attachment) MTU() int { return a.ifi.MTU }
 
-// Name returns the interface's name.
+// Name returns the interface's name, as it was when the link was opened: a link stays with its
+// interface, whatever that is called since.
 func (a *Attachment) Name() string { return a.ifi.Name }
 
 // EtherType implements transport.TypeFilter.
