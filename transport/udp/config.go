@@ -30,8 +30,8 @@ type Config struct {
 	// Group is an IP multicast group to which frames for groups and for all are sent, by Interface.
 	// All its members listen on one port. Without one a copy is sent to each station.
 	Group netip.Addr
-	// Interface is the network interface of Group: the link listens on no other. OpenInterface sets
-	// both.
+	// Interface is the network interface of Group: the link listens on all addresses of its family
+	// there and, on Linux, on no other interface. OpenInterface sets both.
 	Interface string
 	// MTU of the link in bytes: what a frame's payload may have. 0 means what fits, with a tag,
 	// into a packet of the smallest MTU on the way to any station, as far as the system knows it;

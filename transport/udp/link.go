@@ -305,7 +305,7 @@ func (l *Link) Name() string { return "udp " + l.local.String() }
 
 // PublicAddr implements transport.Public.
 func (l *Link) PublicAddr() string {
-	if a, public := publicAddr(l.local.Addr()); public {
+	if a, public := publicAddr(l.local.Addr(), l.group); public {
 		return a.String()
 	}
 	return ""

@@ -69,12 +69,16 @@ func LinkMTU(packet int, station netip.Addr) int {
 const ethernetMTU = 1500
 
 // publicAddr returns an address that the internet routes, if a link that listens on at listens on
-// one.
-func publicAddr(at netip.Addr) (netip.Addr, bool) {
-	if !at.IsUnspecified() {
+// one. A member of an IP multicast group is reached by all addresses of its interface, as its
+// socket has to be bound to none.
+func publicAddr(at netip.Addr, group bool) (netip.Addr, bool) {
+	if !at.IsUnspecified() && (!group || isPublic(at)) {
 		return at, isPublic(at)
 	}
 	for ifi := range interfaces() {
+		if onInterfaceAlone && !at.IsUnspecified() && !ifi.has(at) {
+			continue
+		}
 		for _, a := range ifi.addrs {
 			if isPublic(a) && (a.Is4() || at.Is6()) {
 				return a, true

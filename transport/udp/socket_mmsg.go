@@ -50,6 +50,9 @@ type address struct {
 	len uint32
 }
 
+// onInterfaceAlone says that the socket of a group's member is reached by its interface alone.
+const onInterfaceAlone = true
+
 // openSocket makes a socket bound to an address or, for a multicast group, to its port on an
 // interface: a socket bound to an address does not hear groups.
 func openSocket(at netip.AddrPort, ifname string, group netip.Addr, receiveBuffer int) (_ *socket, err error) {

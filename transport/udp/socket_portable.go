@@ -53,6 +53,9 @@ type address struct{ at netip.AddrPort }
 
 func (*socket) address(at netip.AddrPort) address { return address{at} }
 
+// onInterfaceAlone says that the socket of a group's member is reached by its interface alone.
+const onInterfaceAlone = false
+
 // openSocket makes a socket bound to an address or, for a multicast group, to its port: a socket
 // bound to an address does not hear groups.
 func openSocket(at netip.AddrPort, ifname string, group netip.Addr, receiveBuffer int) (*socket, error) {

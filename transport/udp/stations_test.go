@@ -376,7 +376,7 @@ func TestPublicAddr(t *testing.T) {
 			t.Errorf("%s: public %v, want %v", addr, got, want)
 		}
 		at := netip.MustParseAddr(addr)
-		if got, is := publicAddr(at); got != at || is != want {
+		if got, is := publicAddr(at, false); got != at || is != want {
 			t.Errorf("a link on %s: %v, public %v, want %v", addr, got, is, want)
 		}
 	}
