@@ -1,8 +1,15 @@
 package rawnet_test
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
 	"math/rand/v2"
+	"net"
+	"os"
 	"path/filepath"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,7 +22,9 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 	"github.com/rawlane/rawlane/transport/packet"
 	"github.com/rawlane/rawlane/transport/ring"
+	"github.com/rawlane/rawlane/transport/shm"
 	"github.com/rawlane/rawlane/transport/udp"
+	"github.com/rawlane/rawlane/transport/xdp"
 )
 
 // between opens a Net at each end of two links, whose frames are authenticated if there is a key.
@@ -64,8 +73,22 @@ func newKeyFile(t testing.TB) string {
 	return file
 }
 
-// onKernelLinks runs a test over the kernel's links between namespaces, and over UDP, also with a
-// key.
+// segments counts the segments of this process.
+var segments atomic.Int32
+
+// overMemory opens two links of a segment that nobody else has.
+func overMemory(t testing.TB) (_, _ transport.Link) {
+	t.Helper()
+	name := fmt.Sprintf("rawnet-%d-%d", os.Getpid(), segments.Add(1))
+	a, err := shm.Open(name, shm.Config{})
+	must(t, err)
+	b, err := shm.Open(name, shm.Config{})
+	must(t, err)
+	return a, b
+}
+
+// onKernelLinks runs a test over the kernel's links between namespaces, over UDP, also with a key,
+// and through shared memory.
 func onKernelLinks(t *testing.T, do func(t *testing.T, open func(*testing.T, fault.Config) []*rawnet.Net)) {
 	t.Helper()
 	keyless := func(testing.TB) string { return "" }
@@ -83,6 +106,13 @@ func onKernelLinks(t *testing.T, do func(t *testing.T, open func(*testing.T, fau
 				return packet.Open(ifname, packet.Config{})
 			})
 		}, keyless},
+		"xdp": {func(t testing.TB) (a, b transport.Link) {
+			testbed.NeedXDP(t, func(ifname string) error { _, err := xdp.Probe(ifname); return err })
+			return testbed.OpenPair(t, testbed.ForTest(t, testbed.Config{}), func(ifname string) (*xdp.Link, error) {
+				return xdp.Open(ifname, xdp.Config{})
+			})
+		}, keyless},
+		"shm":        {overMemory, keyless},
 		"udp":        {overUDP, keyless},
 		"udp, a key": {overUDP, newKeyFile},
 	} {
@@ -107,4 +137,74 @@ func TestKernel_NetTest(t *testing.T) {
 			})
 		}
 	})
+}
+
+// Packets of all lengths go there and back, each whole and with its sender's address, whatever the
+// network loses and doubles; waits end by their deadline, and by Close.
+func TestKernel_Packets(t *testing.T) {
+	onKernelLinks(t, func(t *testing.T, open func(*testing.T, fault.Config) []*rawnet.Net) {
+		for name, f := range map[string]fault.Config{"": {}, "fault": {Loss: 0.02, Duplicate: 0.02, Reorder: 0.02}} {
+			t.Run(name, func(t *testing.T) {
+				nets := open(t, f)
+				a, err := nets[0].ListenPacket("")
+				must(t, err)
+				b, err := nets[1].ListenPacket("echo")
+				must(t, err)
+				echoed := make(chan error)
+				go func() { echoed <- echoPackets(b) }()
+				to, err := nets[0].Resolve("1:echo")
+				must(t, err)
+				for _, size := range []int{0, 1, 64, a.MaxData(to)} {
+					askPacket(t, a, to, bytes.Repeat([]byte{byte(size)}, size))
+				}
+				_, err = a.WriteTo(make([]byte, a.MaxData(to)+1), to)
+				isOp(t, err, "write", syscall.EMSGSIZE, "")
+				for err = nil; err == nil; { // what comes twice
+					must(t, a.SetReadDeadline(time.Now().Add(10*time.Millisecond)))
+					_, _, err = a.ReadFrom(nil)
+				}
+				isOp(t, err, "read", os.ErrDeadlineExceeded, "")
+				must(t, b.Close())
+				if err := <-echoed; !errors.Is(err, net.ErrClosed) {
+					t.Error(err)
+				}
+			})
+		}
+	})
+}
+
+// echoPackets sends back what comes, until the connection is closed.
+func echoPackets(p net.PacketConn) error {
+	b := make([]byte, 1<<16)
+	for {
+		n, from, err := p.ReadFrom(b)
+		if err == nil {
+			_, err = p.WriteTo(b[:n], from)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// askPacket sends a packet until it comes back.
+func askPacket(t *testing.T, p net.PacketConn, to net.Addr, data []byte) {
+	t.Helper()
+	got := make([]byte, len(data)+1)
+	for ctx := limit(t); ctx.Err() == nil; {
+		_, err := p.WriteTo(data, to)
+		must(t, err)
+		must(t, p.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
+		for err == nil {
+			var n int
+			var from net.Addr
+			if n, from, err = p.ReadFrom(got); err == nil && from == to && bytes.Equal(got[:n], data) {
+				return
+			}
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatal(err)
+		}
+	}
+	t.Fatalf("a packet of %d bytes did not come back", len(data))
 }
