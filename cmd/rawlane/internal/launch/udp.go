@@ -98,7 +98,7 @@ func (c *ClusterFlags) openUDP(hosts []cluster.Host) (links []transport.Link, er
 			return links, cli.Misuse("--hostfile %s: MACs and names do not tell where udp links listen "+
 				"(want IP addresses, or --seeds)", c.Hostfile)
 		}
-		l, err := udp.Open(cmp.Or(listen, everyAddress), cfg)
+		l, err := udp.Open(cmp.Or(listen, everyAddress(cfg.Seeds)), cfg)
 		if err != nil {
 			return links, err
 		}
@@ -107,8 +107,21 @@ func (c *ClusterFlags) openUDP(hosts []cluster.Host) (links []transport.Link, er
 	return links, nil
 }
 
-// everyAddress is where a udp link listens that was told where others do, and no more.
-const everyAddress = "0.0.0.0"
+// everyAddress is where a udp link listens that was told where others do, and no more: on IPv6, if
+// they are IP addresses of that.
+func everyAddress(seeds []string) string {
+	for _, s := range seeds {
+		at, err := netip.ParseAddrPort(s)
+		if err != nil {
+			a, _ := netip.ParseAddr(strings.Trim(s, "[]")) // else it is a name
+			at = netip.AddrPortFrom(a, 0)
+		}
+		if !at.Addr().Unmap().Is6() {
+			return "0.0.0.0"
+		}
+	}
+	return "[::]"
+}
 
 // linkFailure says of links why seeds could not be looked up, or stations not be met, and where in
 // memory they were sought; or nil.

@@ -36,3 +36,16 @@ func TestValidateUDP_InterfaceBesideAddresses(t *testing.T) {
 		}
 	}
 }
+
+// A udp link that is told where others listen, and no more, listens where these can be reached.
+func TestEveryAddress(t *testing.T) {
+	for seeds, want := range map[string]string{
+		"10.0.0.1": "0.0.0.0", "10.0.0.1:27401,node2": "0.0.0.0", "srv:_rawlane._udp.example.org": "0.0.0.0",
+		"node2.example.org:7401": "0.0.0.0", "fd00::1": "[::]", "[fd00::1]": "[::]", "[fd00::1]:7401,fd00::2": "[::]",
+		"fe80::1%eth0": "[::]", "::ffff:10.0.0.1": "0.0.0.0", "[fd00::1],10.0.0.1": "0.0.0.0", "[fd00::1],node2": "0.0.0.0",
+	} {
+		if got := everyAddress(strings.Split(seeds, ",")); got != want {
+			t.Errorf("%s: %s, want %s", seeds, got, want)
+		}
+	}
+}
