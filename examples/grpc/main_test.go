@@ -3,8 +3,14 @@ package main
 import (
 	"testing"
 
+	"google.golang.org/grpc"
+
 	"github.com/rawlane/rawlane/examples/internal/bothways"
+	"github.com/rawlane/rawlane/rawnet"
 )
+
+// A Net's dialer is one for gRPC as it is.
+var _ = grpc.WithContextDialer((*rawnet.Net)(nil).DialTarget)
 
 // The program runs, over rawlane and over TCP, and each answer is right.
 func TestProgram(t *testing.T) {
