@@ -193,7 +193,8 @@ func (m *Member) open(ctx context.Context, c *ClusterFlags, hosts []cluster.Host
 	looking, cancel := standstill.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	if m.Membership, err = cluster.Join(looking, m.Endpoint, cluster.Config{Nodes: c.Nodes}); err != nil {
-		return errors.Join(fmt.Errorf("%s: %w", cmp.Or(c.ifname, transport.Name(links[0])), err), linkFailure(links))
+		return errors.Join(fmt.Errorf("%s: %w", cmp.Or(c.ifname, transport.Name(links[0])), err), linkFailure(links),
+			c.groupFailure(hosts))
 	}
 	m.closers = append(m.closers, m.Membership.Close)
 	for _, n := range m.Membership.Nodes() {

@@ -139,6 +139,15 @@ func linkFailure(links []transport.Link) error {
 	return errors.Join(errs...)
 }
 
+// groupFailure says how udp links meet that were told of nobody; nil of other links. Many a cloud's
+// network passes no IP multicast, and says nothing of it.
+func (c *ClusterFlags) groupFailure(hosts []cluster.Host) error {
+	if c.Kind != overUDP || c.seeds != "" || c.byAddress(hosts) {
+		return nil
+	}
+	return errors.New("udp links look for each other by IP multicast: where the network passes none, give --seeds")
+}
+
 // interfaceWith returns the name of the interface that a udp link listens on: of all, the first
 // that is no loopback. It is "" if none has the address.
 func interfaceWith(l transport.Link) string {
