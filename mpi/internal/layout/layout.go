@@ -21,8 +21,9 @@ var (
 )
 
 const (
-	// mostBytes bounds sizes and distances: what an address has.
-	mostBytes = 1 << 47
+	// mostBytes bounds sizes and distances: what an address has, or 512 MiB where an int has 32
+	// bits, so that two of them may be added.
+	mostBytes = 1 << (29 + 18*(^uint(0)>>63))
 	// mostRuns bounds the memory of a layout.
 	mostRuns = 1 << 20
 )
