@@ -265,3 +265,20 @@ func TestMessages_OfNoStep(t *testing.T) {
 		}
 	}
 }
+
+// A report fits a link's frames, and names as many as they hold.
+func TestMaxGone(t *testing.T) {
+	for most := 37; most <= 200; most++ {
+		n := maxGone(most)
+		length := func(n int) int {
+			m := Message{Kind: Report, Report: &agreement.Report{Gone: make([]agreement.Gone, n)}}
+			return len(m.Append(nil))
+		}
+		if length(n) > most || n < agreement.MaxGone && length(n+1) <= most {
+			t.Errorf("%d bytes: %d are named, which takes %d", most, n, length(n))
+		}
+	}
+	if n := maxGone(10); n != 1 {
+		t.Errorf("10 bytes: %d are named, want 1", n)
+	}
+}
