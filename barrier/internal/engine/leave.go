@@ -49,11 +49,9 @@ func (e *Engine) Goodbye(to int) Message {
 			entered = append(entered, m)
 		}
 	}
-	if room := max(0, (e.cfg.MaxMessage-headLen-byeLen-2)/doneLen); len(entered) > room {
-		slices.SortStableFunc(entered, func(m, n *machine) int { return n.entered.Compare(m.entered) })
-		entered = entered[:room]
-	}
-	for _, m := range entered {
+	slices.SortStableFunc(entered, func(m, n *machine) int { return n.entered.Compare(m.entered) })
+	room := max(0, (e.cfg.MaxMessage-headLen-byeLen-2)/doneLen)
+	for _, m := range entered[:min(len(entered), room)] {
 		bye.Done = append(bye.Done, Done{m.number, m.completed()})
 	}
 	if bye.Known = e.known(1); !bye.fits(e.cfg.MaxMessage) {
