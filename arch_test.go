@@ -121,6 +121,7 @@ var floors = []struct {
 	{"internal/filelock", nil},
 	{"internal/kernellink", []string{"internal/testbed", "transport", "transport/linktest"}},
 	{"internal/list", nil},
+	{"internal/noreturn", nil},
 	{"internal/prefetch", nil},
 	{"internal/race", nil},
 	{"internal/prng", nil},

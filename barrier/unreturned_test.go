@@ -3,13 +3,13 @@ package barrier_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/rawlane/rawlane/barrier"
+	"github.com/rawlane/rawlane/internal/noreturn"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/transport"
@@ -59,24 +59,13 @@ func (u *unreturned) left(f func() error) {
 	}
 	u.fails.Store(true)
 	defer u.fails.Store(false)
-	ended := make(chan error, 1)
-	go func() {
-		defer close(ended)
-		defer func() { _ = recover() }()
-		ended <- f()
-	}()
-	if err, returned := <-ended; returned {
-		u.t.Fatalf("it has returned (%v), and was to end as the function did", err)
-	}
+	noreturn.Run(u.t, f)
 }
-
-// fails are the ways in which a function does not return.
-var fails = map[string]func(){"panic": func() { panic("by the test") }, "Goexit": runtime.Goexit}
 
 // A Barrier that another port's function leaves is resumed by the next one, as one is whose context
 // ended.
 func TestBarrier_ThatDoesNotReturn(t *testing.T) {
-	for name, fail := range fails {
+	for name, fail := range noreturn.Ways {
 		t.Run(name, func(t *testing.T) {
 			u := openUnreturned(t, fail)
 			u.left(func() error { return u.groups[0].Barrier(t.Context()) })
@@ -98,7 +87,7 @@ func TestBarrier_ThatDoesNotReturn(t *testing.T) {
 func TestClose_ThatDoesNotReturn(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	for name, fail := range fails {
+	for name, fail := range noreturn.Ways {
 		for what, closer := range map[string]func(*unreturned) func() error{
 			"group":   func(u *unreturned) func() error { return u.groups[0].Close },
 			"service": func(u *unreturned) func() error { return u.services[0].Close },

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"testing"
 	"time"
 
 	"github.com/rawlane/rawlane/cluster"
+	"github.com/rawlane/rawlane/internal/noreturn"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/transport"
@@ -39,26 +39,12 @@ func piped(t *testing.T, fail func()) []*mcd.Endpoint {
 	return es
 }
 
-// left runs f, which another port's function leaves.
-func left(t *testing.T, f func() error) {
-	t.Helper()
-	ended := make(chan error, 1)
-	go func() {
-		defer close(ended)
-		defer func() { _ = recover() }()
-		ended <- f()
-	}()
-	if err, returned := <-ended; returned {
-		t.Fatalf("it has returned (%v), and was to end as the function did", err)
-	}
-}
-
 // A function of another port that panics, or ends the goroutine, in a call's wait leaves nothing of
 // that call behind.
 func TestUnreturned(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	for name, fail := range map[string]func(){"panic": func() { panic("by the test") }, "Goexit": runtime.Goexit} {
+	for name, fail := range noreturn.Ways {
 		open := func(t *testing.T, e *mcd.Endpoint, cfg cluster.ExchangerConfig) *cluster.Exchanger {
 			x, err := cluster.OpenExchanger(e, cfg)
 			if err != nil {
@@ -74,7 +60,7 @@ func TestUnreturned(t *testing.T) {
 				return nil, false
 			}})
 			x, b := open(t, es[0], cluster.ExchangerConfig{}), []byte("first")
-			left(t, func() error { _, err := x.Ask(t.Context(), 1, b); return err })
+			noreturn.Run(t, func() error { _, err := x.Ask(t.Context(), 1, b); return err })
 			copy(b, "other")
 			if err := x.Close(); err != nil {
 				t.Fatal(err)
@@ -87,14 +73,14 @@ func TestUnreturned(t *testing.T) {
 		})
 		t.Run(name+" in Exchange", func(t *testing.T) {
 			x := open(t, piped(t, fail)[0], cluster.ExchangerConfig{})
-			left(t, func() error { _, err := x.Exchange(t.Context(), nil); return err })
+			noreturn.Run(t, func() error { _, err := x.Exchange(t.Context(), nil); return err })
 			if _, err := x.Exchange(over, nil); err == nil || errors.Is(err, cluster.ErrIncomplete) {
 				t.Errorf("the next one: %v; want what has become of the first, whose round is not over", err)
 			}
 		})
 		t.Run(name+" in Join", func(t *testing.T) {
 			e := piped(t, fail)[0]
-			left(t, func() error { _, err := cluster.Join(t.Context(), e, cluster.Config{Nodes: 2}); return err })
+			noreturn.Run(t, func() error { _, err := cluster.Join(t.Context(), e, cluster.Config{Nodes: 2}); return err })
 			if _, err := cluster.Join(over, e, cluster.Config{Nodes: 2}); !errors.Is(err, cluster.ErrIncomplete) {
 				t.Errorf("the next one: %v, want that node 1 is missing", err)
 			}

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/noreturn"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/transport"
@@ -250,7 +251,7 @@ func TestReceive_FromALinksOwnGoroutine(t *testing.T) {
 
 // A Receive function that panics, or ends its goroutine, does not keep others from polling.
 func TestReceive_ThatDoesNotReturn(t *testing.T) {
-	for name, fail := range map[string]func(){"panic": func() { panic("by the test") }, "Goexit": runtime.Goexit} {
+	for name, fail := range noreturn.Ways {
 		for _, poll := range []struct {
 			name string
 			once func(*mcd.Endpoint)

@@ -1,10 +1,10 @@
 package mcd
 
 import (
-	"runtime"
 	"testing"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/noreturn"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/linktest"
 )
@@ -36,27 +36,10 @@ func piping(t *testing.T, fail func()) (link *narrow, p [2]*Port) {
 	return link, p
 }
 
-// notReturning runs f to its end, which is that of a function that it polls for.
-func notReturning(t *testing.T, f func() error) {
-	t.Helper()
-	ended := make(chan error, 1)
-	go func() {
-		defer close(ended)
-		defer func() { _ = recover() }()
-		ended <- f()
-	}()
-	if err, returned := <-ended; returned {
-		t.Errorf("it has returned (%v), and was to end as the function did", err)
-	}
-}
-
-// fails are the ways in which a function does not return.
-var fails = map[string]func(){"panic": func() { panic("by the test") }, "Goexit": runtime.Goexit}
-
 // A Recv or TryRecv that another port's function leaves, by a panic or the goroutine's end, has its
 // memory back: the next message is the next Recv's.
 func TestRecv_ThatDoesNotReturn(t *testing.T) {
-	for name, fail := range fails {
+	for name, fail := range noreturn.Ways {
 		for what, recv := range map[string]func(*Port, []byte) error{
 			"Recv":    func(p *Port, b []byte) error { _, _, err := p.Recv(t.Context(), b); return err },
 			"TryRecv": func(p *Port, b []byte) error { _, _, _, err := p.TryRecv(b); return err },
@@ -67,7 +50,7 @@ func TestRecv_ThatDoesNotReturn(t *testing.T) {
 					t.Fatal(err)
 				}
 				b := []byte("mine")
-				notReturning(t, func() error { return recv(p[1], b) })
+				noreturn.Run(t, func() error { return recv(p[1], b) })
 				if err := p[0].Send(t.Context(), p[1].Addr(), []byte("next")); err != nil {
 					t.Fatal(err)
 				}
@@ -83,7 +66,7 @@ func TestRecv_ThatDoesNotReturn(t *testing.T) {
 
 // A Send that waits for room, and is left so, has its memory back: nothing is sent from there.
 func TestSend_ThatDoesNotReturn(t *testing.T) {
-	for name, fail := range fails {
+	for name, fail := range noreturn.Ways {
 		t.Run(name, func(t *testing.T) {
 			link, p := piping(t, fail)
 			if err := p[1].Send(t.Context(), Addr{Node: 0, Port: 2}, nil); err != nil {
@@ -91,7 +74,7 @@ func TestSend_ThatDoesNotReturn(t *testing.T) {
 			}
 			link.full.Store(true)
 			b := []byte("first")
-			notReturning(t, func() error { return p[0].Send(t.Context(), p[1].Addr(), b) })
+			noreturn.Run(t, func() error { return p[0].Send(t.Context(), p[1].Addr(), b) })
 			copy(b, "other")
 			link.full.Store(false)
 			if err := p[0].Send(t.Context(), p[1].Addr(), []byte("next")); err != nil {

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/noreturn"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
 )
@@ -43,7 +43,7 @@ func outlive(do func()) {
 // A handler that panics, or ends its goroutine, in a push to the own node or behind a Pop leaves no
 // lock held, and its record counts as taken.
 func TestHandler_ThatDoesNotReturn(t *testing.T) {
-	for name, end := range map[string]func(){"panic": func() { panic("by the test") }, "Goexit": runtime.Goexit} {
+	for name, end := range noreturn.Ways {
 		synctest.Test(t, func(t *testing.T) { // in the goroutine that pushes to its own node
 			_, d := piped(t)
 			got := badHandler(t, d[1], end)
@@ -89,7 +89,7 @@ func TestHandler_ThatDoesNotReturn(t *testing.T) {
 // A handler that panics, or ends its goroutine, in one that polls in Flush unlocks nothing that is not
 // locked, which would end the process.
 func TestHandler_ThatDoesNotReturnInAFlush(t *testing.T) {
-	for name, end := range map[string]func(){"panic": func() { panic("by the test") }, "Goexit": runtime.Goexit} {
+	for name, end := range noreturn.Ways {
 		eps, d := pipedWith(t, mcd.Config{Spin: time.Minute}) // in real time: Flush polls
 		ctx := limit(t)
 		w, err := d[0].Register(1, make([]byte, 64), memfifo.All)

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/noreturn"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/transport/fault"
@@ -111,7 +112,7 @@ func (e *endsWait) Done() <-chan struct{} {
 
 // A Get whose wait does not return leaves the memory to its caller: the reply is an orphan.
 func TestGet_ThatDoesNotReturn(t *testing.T) {
-	for name, end := range map[string]func(){"panic": func() { panic("by the test") }, "Goexit": runtime.Goexit} {
+	for name, end := range noreturn.Ways {
 		synctest.Test(t, func(t *testing.T) {
 			c := open(t, 2, -1, fault.Config{}, 1)
 			w := c.window(t, 1, 8)
@@ -142,7 +143,7 @@ func TestGet_ThatDoesNotReturn(t *testing.T) {
 // not return, leave the memory to their caller: what was not in frames is not sent from there.
 func TestPut_ThatDoesNotReturnAmidItsFrames(t *testing.T) {
 	const size = 200 << 10 // more than a batch of frames, and than the first congestion window
-	for name, end := range map[string]func(){"panic": func() { panic("by the test") }, "Goexit": runtime.Goexit} {
+	for name, end := range noreturn.Ways {
 		for _, push := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
 				eps, d := piped(t)
@@ -192,7 +193,7 @@ func TestPut_ThatDoesNotReturnAmidItsFrames(t *testing.T) {
 // A Close in whose wait another port's function panics, or ends the goroutine, closes the domain all
 // the same: its waits end, and the port is free behind it.
 func TestClose_ThatDoesNotReturn(t *testing.T) {
-	for name, end := range map[string]func(){"panic": func() { panic("by the test") }, "Goexit": runtime.Goexit} {
+	for name, end := range noreturn.Ways {
 		for returned := true; returned; { // on a busy machine it may sleep in place of polling
 			eps, d := pipedWith(t, mcd.Config{Spin: time.Minute}) // in real time: Close polls
 			ctx := limit(t)

@@ -3,12 +3,12 @@ package mpi
 import (
 	"context"
 	"errors"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/noreturn"
 	"github.com/rawlane/rawlane/mpi/internal/wire"
 	"github.com/rawlane/rawlane/transport/fault"
 )
@@ -32,7 +32,7 @@ func TestLeave_Collectives(t *testing.T) {
 			return err
 		},
 	} {
-		for leaves, leave := range map[string]func(){"panic": func() { panic("by the test") }, "Goexit": runtime.Goexit} {
+		for leaves, leave := range noreturn.Ways {
 			if name == "begun" && leaves == "panic" {
 				continue // it ends the process
 			}

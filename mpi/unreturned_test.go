@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/noreturn"
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
@@ -26,7 +27,7 @@ func (c leaving) Done() <-chan struct{} { c.leave(); return nil }
 // eachLeave runs a test for both ways not to return, in three processes. unreturned runs a call with
 // a context by which its wait does not return.
 func eachLeave(t *testing.T, test func(t *testing.T, worlds []*World, d []*Comm, unreturned func(func(context.Context)))) {
-	for name, leave := range map[string]func(){"panic": func() { panic("by the test") }, "Goexit": runtime.Goexit} {
+	for name, leave := range noreturn.Ways {
 		t.Run(name, func(t *testing.T) {
 			freeing(t, 3, fault.Config{}, func(t *testing.T, worlds []*World, _ []*fault.Link, d []*Comm) {
 				test(t, worlds, d, func(call func(context.Context)) {

@@ -6,11 +6,11 @@ import (
 	"io"
 	"net"
 	"os"
-	"runtime"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/noreturn"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/rawnet"
@@ -103,7 +103,7 @@ func (p *polled) interrupt(t *testing.T, wait func(until time.Time)) {
 // connection, a packet or their bytes unlocks nothing that is not locked, which would end the
 // process, and leaves nothing of the wait behind.
 func TestWaits_ThatDoNotReturn(t *testing.T) {
-	ends := map[string]func(){"panic": func() { panic("by the test") }, "Goexit": runtime.Goexit}
+	ends := noreturn.Ways
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			p := openPolled(t, end)

@@ -2,11 +2,11 @@ package rpc_test
 
 import (
 	"context"
-	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/noreturn"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/rpc"
 	"github.com/rawlane/rawlane/transport/fault"
@@ -25,7 +25,7 @@ func (c leaving) Done() <-chan struct{} { c.leave(); return nil }
 // is given up like one whose context ends: its handler hears of that, and what comes later is not
 // written to memory that is the caller's again.
 func TestCall_WhoseWaitDoesNotReturn(t *testing.T) {
-	for name, leave := range map[string]func(){"panic": func() { panic("by the test") }, "Goexit": runtime.Goexit} {
+	for name, leave := range noreturn.Ways {
 		bubble(t, 2, fault.Config{}, rpc.Config{}, func(t *testing.T, c *cluster) {
 			began, ended, release := make(chan bool), make(chan error, 1), make(chan bool)
 			c.serve(t, 1, "late", func(ctx context.Context, _ mcd.NodeID, _, resp []byte) ([]byte, error) {
