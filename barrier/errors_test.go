@@ -45,7 +45,7 @@ func TestNodeDownError(t *testing.T) {
 // Reasons have names.
 func TestReason_String(t *testing.T) {
 	for r, want := range map[Reason]string{
-		Silent: "silent", Unreachable: "unreachable", Left: "left", Restarted: "restarted",
+		Silent: "silent", Unreachable: "unreachable", Left: "left", Restarted: "restarted", 200: "reason 200",
 	} {
 		if r.String() != want {
 			t.Errorf("reason %d is %q, want %q", r, r, want)

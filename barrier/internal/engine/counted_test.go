@@ -23,3 +23,27 @@ func TestIntact(t *testing.T) {
 		}
 	}
 }
+
+// A unit counts what the schedule awaits from a member as it is known here, and nothing else.
+func TestCounts(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(m *Message)
+		want   bool
+	}{
+		{"an awaited notify", func(*Message) {}, true},
+		{"another kind", func(m *Message) { m.Kind = Nack }, false},
+		{"another group", func(m *Message) { m.Identity.Hash++ }, false},
+		{"another algorithm", func(m *Message) { m.Algorithm++ }, false},
+		{"a member that has begun anew", func(m *Message) { m.Incarnation++ }, false},
+		{"for this member before it began anew", func(m *Message) { m.Echo = 77 }, false},
+		{"a label that is not awaited", func(m *Message) { m.Label = 9 }, false},
+	} {
+		a := newAlone(t, "star", 0, 3)
+		a.notify(1, 1, 0) // 1 is known
+		m := a.from(1, Notify, 1, 0)
+		if c.change(&m); a.Counts(1, &m) != c.want {
+			t.Errorf("%s: it counts: %t, want %t", c.name, !c.want, c.want)
+		}
+	}
+}

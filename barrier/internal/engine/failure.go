@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/rawlane/rawlane/barrier/internal/agreement"
@@ -24,8 +25,13 @@ const (
 
 var reasonNames = [reasons]string{"", "silent", "unreachable", "left", "restarted", "another algorithm"}
 
-// ReasonName names r.
-func ReasonName(r Reason) string { return reasonNames[min(int(r), len(reasonNames)-1)] }
+// ReasonName names r, and one that does not exist by its number.
+func ReasonName(r Reason) string {
+	if r >= reasons {
+		return fmt.Sprintf("reason %d", r)
+	}
+	return reasonNames[r]
+}
 
 // Failure is why a barrier failed, and through which members.
 type Failure struct {

@@ -79,6 +79,19 @@ func TestBye_AfterTheAgreement(t *testing.T) {
 	a.failure(Left, 2)
 }
 
+// The last member that an agreement waits for ends it by its goodbye, in the same call: a barrier
+// that it has completed fails by the one that is gone.
+func TestBye_EndsTheAgreement(t *testing.T) {
+	a := newAlone(t, "concurrent", 0, 3)
+	a.arrives(0)
+	a.Accuse(a.now, 1, Silent)
+	bye := a.from(2, Bye, 0, 0)
+	bye.Done = []Done{{0, 1}}
+	a.hears(2, bye)
+	a.is(Failed, 1)
+	a.failure(Silent, 1, 2)
+}
+
 // Who is gone by the agreement takes part no more, for the reason that is agreed, and neither does
 // who has said goodbye. All others do.
 func TestDeparted(t *testing.T) {

@@ -176,6 +176,13 @@ func TestFarewell_OfReports(t *testing.T) {
 	}
 }
 
+// A question is a report that wants an answer, on the network that it was asked for.
+func TestQuestion(t *testing.T) {
+	a := newAlone(t, "concurrent", 1, 4)
+	a.hears(0, a.decided(0, Silent, 3))
+	a.want(sends([]Send{a.Question(2, 1)}), "2 report (silent: [3]) decided? nic=1")
+}
+
 // A member is asked what it has decided until it has said so.
 func TestInquire(t *testing.T) {
 	a := newAlone(t, "concurrent", 1, 4)

@@ -58,6 +58,14 @@ func TestLast(t *testing.T) {
 	if got, want := a.Last(), []uint64{0, 0, 3, 0}; !slices.Equal(got, want) {
 		t.Errorf("last were %v, want %v", got, want)
 	}
+	a.arrives(0)
+	a.notify(2, 4, 0)
+	for _, rank := range []int{1, 2, 3} { // ahead of this member, which waits for 1 and 3 in the generation before
+		a.notify(rank, 5, 0)
+	}
+	if got, want := a.Last(), []uint64{0, 0, 3, 0}; !slices.Equal(got, want) {
+		t.Errorf("behind messages of the next generation, last were %v, want %v", got, want)
+	}
 }
 
 // Times says when each step was done.
