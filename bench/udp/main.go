@@ -19,6 +19,7 @@ import (
 var (
 	written  = flag.Bool("written", false, "measure trains in C whose bytes are written and read, as well")
 	checksum = flag.String("checksum", "payload", "what messages' checksums cover: payload, or header alone")
+	inPlace  = flag.Bool("in-place", false, "send messages from where they are built")
 )
 
 func main() {
@@ -142,7 +143,7 @@ func (b *bench) variants() (all []harness.Variant) {
 	}
 	add(frames, b.command(func(l line) { b.stream.Add(frames, l.MB) },
 		"rate", "--size", strconv.Itoa(message), "--batch", strconv.Itoa(train),
-		"--iters", strconv.Itoa(b.Iters*streamShare)))
+		"--in-place="+strconv.FormatBool(*inPlace), "--iters", strconv.Itoa(b.Iters*streamShare)))
 	add(puts, b.command(func(l line) { b.stream.Add(puts, l.MB) },
 		"put", "--size", strconv.Itoa(putLen), "--iters", strconv.Itoa(max(b.Iters/20, 10))))
 	return all

@@ -13,6 +13,7 @@ import (
 	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport"
 )
 
 const (
@@ -155,45 +156,75 @@ func (c *client) latency(ctx context.Context, r *result) error {
 	return nil
 }
 
-// batch makes messages to node 1 that are posted in one call.
-func (c *client) batch(n, size int) []*mcd.SendDesc {
-	descs, b := make([]*mcd.SendDesc, n), make([]byte, size)
-	for i := range descs {
-		descs[i] = &mcd.SendDesc{To: mcd.To(mcd.Addr{Node: c.peers[0], Port: benchData}), Payload: b}
+// batch is messages to node 1 that go to the link in one call.
+type batch struct {
+	data    *mcd.Port
+	descs   []*mcd.SendDesc
+	inPlace [][]byte // the messages, behind Headroom bytes; nil: they are copied
+}
+
+// batch makes the messages of a result's batches.
+func (c *client) batch(r *result) *batch {
+	b := &batch{data: c.data, descs: make([]*mcd.SendDesc, r.Batch)}
+	to, payload := mcd.To(mcd.Addr{Node: c.peers[0], Port: benchData}), make([]byte, r.SizeBytes)
+	for i := range b.descs {
+		b.descs[i] = &mcd.SendDesc{To: to, Payload: payload}
+		if r.InPlace {
+			b.inPlace = append(b.inPlace, make([]byte, mcd.Headroom+r.SizeBytes))
+		}
 	}
-	return descs
+	return b
 }
 
 // send sends n messages in batches; the link has taken them when it returns.
-func (c *client) send(ctx context.Context, descs []*mcd.SendDesc, n int) error {
+func (b *batch) send(ctx context.Context, n int) error {
 	for n > 0 {
-		batch := descs[:min(n, len(descs))]
-		if err := c.data.PostSend(batch...); err != nil {
+		sent, err := b.sendOnce(ctx, min(n, len(b.descs)))
+		if err != nil {
 			return err
 		}
-		for _, d := range batch {
-			if err := d.Wait(ctx); err != nil {
-				return err
-			}
-		}
-		n -= len(batch)
+		n -= sent
 	}
 	return nil
 }
 
+// sendOnce sends up to n messages of a batch, and returns how many the link has taken. In place,
+// the first one that the link has no room for is posted, which waits for some.
+func (b *batch) sendOnce(ctx context.Context, n int) (sent int, err error) {
+	if b.inPlace != nil {
+		sent, err = b.data.TrySendInPlace(0, b.descs[0].To, b.inPlace[:n]...)
+		if !errors.Is(err, transport.ErrBusy) {
+			return sent, err
+		}
+		if sent > 0 {
+			return sent, nil
+		}
+		n = 1
+	}
+	if err := b.data.PostSend(b.descs[:n]...); err != nil {
+		return 0, err
+	}
+	for _, d := range b.descs[:n] {
+		if err := d.Wait(ctx); err != nil {
+			return 0, err
+		}
+	}
+	return n, nil
+}
+
 // stream sends n messages, a batch at a time, each of which may take long on a slow link, and
 // records what a message of a batch takes.
-func (c *client) stream(ctx context.Context, h *hdrhistogram.Histogram, descs []*mcd.SendDesc, n int) error {
+func (c *client) stream(ctx context.Context, h *hdrhistogram.Histogram, b *batch, n int) error {
 	for n > 0 {
 		if err := c.keepAlive(ctx); err != nil {
 			return err
 		}
-		batch, begun := min(n, len(descs)), time.Now()
-		if err := c.send(ctx, descs, batch); err != nil {
+		some, begun := min(n, len(b.descs)), time.Now()
+		if err := b.send(ctx, some); err != nil {
 			return err
 		}
-		_ = h.RecordValue(int64(time.Since(begun)) / int64(batch))
-		n -= batch
+		_ = h.RecordValue(int64(time.Since(begun)) / int64(some))
+		n -= some
 	}
 	return nil
 }
@@ -201,14 +232,14 @@ func (c *client) stream(ctx context.Context, h *hdrhistogram.Histogram, descs []
 // bandwidth sends windows of messages to node 1, which answers each window, and counts the messages
 // that arrive.
 func (c *client) bandwidth(ctx context.Context, r *result) error {
-	h, descs := newTimes(), c.batch(r.Batch, r.SizeBytes)
+	h, b := newTimes(), c.batch(r)
 	var arrived uint64
 	window := func(ctx context.Context) (err error) {
 		if err = c.keepAlive(ctx); err != nil { // a hundred windows may take long on a slow link
 			return err
 		}
 		start := time.Now()
-		if err = c.send(ctx, descs, r.Window); err == nil {
+		if err = b.send(ctx, r.Window); err == nil {
 			arrived, err = c.ask(ctx, c.peers[0])
 		}
 		_ = h.RecordValue(int64(time.Since(start)) / int64(r.Window))
@@ -231,8 +262,8 @@ func (c *client) bandwidth(ctx context.Context, r *result) error {
 
 // rate sends to node 1 as fast as the link takes messages, and counts those that arrive.
 func (c *client) rate(ctx context.Context, r *result) error {
-	h, descs := newTimes(), c.batch(r.Batch, r.SizeBytes)
-	if err := c.stream(ctx, h, descs, r.Iters/warmUpShare); err != nil {
+	h, b := newTimes(), c.batch(r)
+	if err := c.stream(ctx, h, b, r.Iters/warmUpShare); err != nil {
 		return err
 	}
 	h.Reset()
@@ -241,7 +272,7 @@ func (c *client) rate(ctx context.Context, r *result) error {
 		return err
 	}
 	since, start := allocations(), time.Now()
-	if err := c.stream(ctx, h, descs, r.Iters); err != nil {
+	if err := c.stream(ctx, h, b, r.Iters); err != nil {
 		return err
 	}
 	sending := time.Since(start)

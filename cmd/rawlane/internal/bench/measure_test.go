@@ -4,6 +4,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
+	"github.com/rawlane/rawlane/transport/fabric"
 )
 
 // Large sizes on a slow line take minutes each, and are told as well.
@@ -33,4 +37,45 @@ func TestFIFO_ChecksAreNotMeasured(t *testing.T) {
 			t.Errorf("checked %d times of %d, %v us at most, %v; want 1 us", checked, r.Iters, r.MaxUS, err)
 		}
 	})
+}
+
+// Batches arrive whole, whether they are copied or sent from where they are built, in more calls of
+// the link than one, and though its receiver has no room now and then.
+func TestBatch(t *testing.T) {
+	for _, inPlace := range []bool{false, true} {
+		for _, room := range []int{0, 8} {
+			synctest.Test(t, func(t *testing.T) {
+				eps, closeAll, err := mcdtest.Start(2, mcdtest.Config{
+					Fabric: fabric.Config{QueueFrames: room}, Endpoint: mcd.Config{Spin: -1},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = closeAll() })
+				c := &client{ep: eps[0], peers: []mcd.NodeID{eps[1].Node()}}
+				if c.data, err = eps[0].OpenPort(benchData, mcd.PortOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				arrived := 0
+				count := func(batch []mcd.Message, _ bool) {
+					for i := range batch {
+						if arrived++; len(batch[i].Payload) != 24 {
+							t.Errorf("a message of %d bytes", len(batch[i].Payload))
+						}
+					}
+				}
+				if _, err := eps[1].OpenPort(benchData, mcd.PortOptions{Receive: count}); err != nil {
+					t.Fatal(err)
+				}
+				b := c.batch(&result{Batch: 100, SizeBytes: 24, InPlace: inPlace})
+				if err := b.send(t.Context(), 1010); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				if time.Sleep(time.Second); arrived != 1010 {
+					t.Errorf("in place %t, room for %d frames: %d of 1010 have arrived", inPlace, room, arrived)
+				}
+			})
+		}
+	}
 }

@@ -17,6 +17,7 @@ import (
 type messageBench struct {
 	bench
 	window, batch int
+	inPlace       bool
 	measure       func(*client, context.Context, *result) error
 	networks      []string // of package net, to be measured as well
 	breakdown     bool
@@ -68,7 +69,7 @@ are of messages that arrived; microseconds are a window's time divided by its me
 no room for is lost, and shown.
 
   rawlane bench rate --link ring --size 64
-  rawlane bench rate --link udp --size 1398 --batch 44`,
+  rawlane bench rate --link udp --size 1398 --batch 44 --in-place`,
 			sizes: []int{64, 1400}, iters: 1_000_000,
 		},
 		batch: rateBatch, measure: (*client).rate,
@@ -105,7 +106,8 @@ func newMessageCommand(b messageBench) *cobra.Command {
 		f.IntVar(&b.window, "window", b.window, "messages sent before an answer is awaited")
 		fallthrough
 	case "rate":
-		f.IntVar(&b.batch, "batch", b.batch, "messages posted in one call")
+		f.IntVar(&b.batch, "batch", b.batch, "messages sent in one call")
+		f.BoolVar(&b.inPlace, "in-place", false, "send messages from where they are built, which copies nothing")
 	}
 	return cmd
 }
@@ -157,7 +159,8 @@ func (b *messageBench) part(ctx context.Context, n *node) error {
 	for _, network := range networks {
 		for _, size := range b.sizes {
 			r, measure, keys := n.form, b.measure, b.keyCost
-			r.SizeBytes, r.Window, r.Batch, r.Iters = size, b.window, b.batch, keys.share(b.iters)
+			r.SizeBytes, r.Window, r.Iters = size, b.window, keys.share(b.iters)
+			r.Batch, r.InPlace = b.batch, b.inPlace
 			if network != "" {
 				r.elsewhere(network)
 				r.Iters, measure, keys = b.iters, (*client).beside, nil

@@ -153,7 +153,7 @@ func TestWarmUp_OthersHearOfNode0(t *testing.T) {
 			t.Errorf("node 2 heard nothing for %v while node 0 warmed up", longest)
 		}
 		time.Sleep(launch.Silence / 2)
-		if err := c.stream(ctx, newTimes(), c.batch(1, 4), 1); err != nil || time.Since(heard) > launch.Silence/6 {
+		if err := c.stream(ctx, newTimes(), c.batch(&result{Batch: 1, SizeBytes: 4}), 1); err != nil || time.Since(heard) > launch.Silence/6 {
 			t.Errorf("node 2 has heard nothing for %v before a batch: %v", time.Since(heard), err)
 		}
 	})

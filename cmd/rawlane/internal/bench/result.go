@@ -25,8 +25,9 @@ type result struct {
 	NICs      int     `json:"nics"`
 	Algo      string  `json:"algo"`
 	Iters     int     `json:"iters"`
-	Window    int     `json:"window"` // messages under way before an answer is awaited; 0: bounded by the link
-	Batch     int     `json:"batch"`  // messages posted in one call
+	Window    int     `json:"window"`             // under way before an answer; 0: bounded by the link
+	Batch     int     `json:"batch"`              // messages sent in one call
+	InPlace   bool    `json:"in_place,omitempty"` // they are sent from where they are built
 	Tagged    bool    `json:"tagged"`
 	VID       int     `json:"vid"`
 	PCP       int     `json:"pcp"`
