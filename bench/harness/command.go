@@ -4,6 +4,7 @@ package harness
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,9 +31,13 @@ type Programs struct {
 	Env []string // what runs of rawlane have in their environment beside this process's
 }
 
-// Build builds the programs into dir.
+// Kept names the environment's variable of a folder in which rawlane is built, and stays: the next
+// benchmark does not link it anew.
+const Kept = "RAWLANE_BENCH_PROGRAMS"
+
+// Build builds the programs into dir, or rawlane where Kept says.
 func Build(ctx context.Context, dir string) (p Programs, err error) {
-	p.Rawlane = filepath.Join(dir, "rawlane")
+	p.Rawlane = filepath.Join(cmp.Or(os.Getenv(Kept), dir), "rawlane")
 	if err := BuildTool(ctx, "cmd/rawlane", p.Rawlane); err != nil {
 		return p, err
 	}

@@ -51,3 +51,24 @@ func TestBuildTool_EndsWithItsContext(t *testing.T) {
 		_ = unix.Kill(compiler, unix.SIGKILL)
 	}
 }
+
+// rawlane is built where the environment says, and stays: other programs of the benchmark do not.
+func TestBuild_Kept(t *testing.T) {
+	bin, dir, kept := t.TempDir(), t.TempDir(), t.TempDir()
+	t.Setenv("PATH", bin) // no C compiler
+	t.Setenv("CC", "")
+	const program = "#!/bin/sh\nwhile [ \"$1\" != -o ]; do shift; done; echo built >\"$2\"\n"
+	if err := os.WriteFile(filepath.Join(bin, "go"), []byte(program), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for folder, want := range map[string]string{"": dir, kept: kept} {
+		t.Setenv(Kept, folder)
+		p, err := Build(t.Context(), dir)
+		if err != nil || p.Rawlane != filepath.Join(want, "rawlane") {
+			t.Errorf("%s=%q: rawlane is %q, want it in %q: %v", Kept, folder, p.Rawlane, want, err)
+		}
+		if _, err := os.Stat(p.Rawlane); err != nil {
+			t.Error(err)
+		}
+	}
+}
