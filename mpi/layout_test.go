@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -105,7 +106,7 @@ func TestLayout_Refused(t *testing.T) {
 			before.Send(ctx, c, data, 0, 0),
 			mpi.Contiguous(-1, two).Send(ctx, c, data, 0, 0),
 			two.Unpack(data[:2], data),
-			mpi.Vector(1<<40, 1, 0, mpi.Single[int64]()).Send(ctx, c, data, 0, 0), // more bytes than there is memory
+			mpi.Vector(math.MaxInt>>4, 1, 0, mpi.Single[int64]()).Send(ctx, c, data, 0, 0), // more bytes than there is memory
 		} {
 			if !errors.Is(err, mpi.ErrLayout) {
 				t.Errorf("%d: %v", k, err)

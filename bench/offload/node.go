@@ -157,7 +157,7 @@ type spent struct {
 func usage() (s spent, err error) {
 	var u unix.Rusage
 	err = unix.Getrusage(unix.RUSAGE_SELF, &u)
-	return spent{time.Duration(u.Utime.Nano() + u.Stime.Nano()), u.Nvcsw + u.Nivcsw}, err
+	return spent{time.Duration(u.Utime.Nano() + u.Stime.Nano()), int64(u.Nvcsw + u.Nivcsw)}, err
 }
 
 // other prints its waits, in us.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -34,6 +35,7 @@ type collector struct {
 
 	mu   sync.Mutex // guards what follows
 	got  map[uint32][]answer
+	last monotime.Time // when the last answer has come
 	came chan struct{} // capacity 1: an answer has come
 }
 
@@ -56,7 +58,7 @@ func (c *collector) hear(p *mcd.Probe) {
 		return
 	}
 	a := answer{p.From, p.Src, p.Incarnation, p.PeerReceivedTag, p.ReceivedTag}
-	c.got[p.Number] = append(got, a)
+	c.got[p.Number], c.last = append(got, a), clock.Now()
 	c.mu.Unlock()
 	select {
 	case c.came <- struct{}{}:

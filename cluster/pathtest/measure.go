@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -91,7 +93,7 @@ func Measure(
 
 // EchoRate returns how many bytes a second a path carries in both directions at once. For about the
 // given time it sends full frames that come back, a window of them under way, and counts the
-// payloads of those that do.
+// payloads of those that do. What is lost takes no time: that of a window ends with its last answer.
 func EchoRate(
 	ctx context.Context, ep *mcd.Endpoint, path mcd.Path, o Options, during time.Duration,
 ) (bytesPerS float64, err error) {
@@ -99,9 +101,9 @@ func EchoRate(
 	c := collect(ep, o)
 	defer c.stop()
 	size := ep.MaxPayload()
-	answered := 0
-	start := time.Now()
-	for time.Since(start) < during {
+	answered, took := 0, time.Duration(0)
+	for end := clock.Now().Add(during); clock.Now().Before(end); {
+		begun := clock.Now()
 		numbers := make([]uint32, 0, probeWindow)
 		for range probeWindow {
 			n, err := c.send(ctx, path, mcd.ProbeOptions{Size: size})
@@ -120,16 +122,20 @@ func EchoRate(
 		if answered == before {
 			break // nothing comes back
 		}
-		c.forget()
+		took += c.forget().Sub(begun)
 	}
-	return float64(answered*size) / time.Since(start).Seconds(), nil
+	if answered == 0 {
+		return 0, nil
+	}
+	return float64(answered*size) / max(took, 1).Seconds(), nil
 }
 
-// forget drops the answers so far.
-func (c *collector) forget() {
+// forget drops the answers so far, and returns when the last of them has come.
+func (c *collector) forget() monotime.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.got)
+	return c.last
 }
 
 // Sweep returns the tags, of those given, by which a node answers.

@@ -441,10 +441,25 @@ func TestSweepFindsTheVIDsThatWork(t *testing.T) {
 	})
 }
 
+// A path's rate is that of its windows, with as many frames as came back: what is lost takes none of
+// the time.
 func TestEchoRate(t *testing.T) {
-	e := open(t, switched(t, 2)...)[0]
-	rate, err := pathtest.EchoRate(context.Background(), e, mcd.Path{Node: 1}, pathtest.Options{}, 20*time.Millisecond)
-	if err != nil || rate <= 0 {
-		t.Errorf("%.0f bytes/s (%v)", rate, err)
+	rate := func(loss float64) (rate float64) {
+		synctest.Test(t, func(t *testing.T) {
+			links := switched(t, 2)
+			const delay = time.Millisecond
+			links[0] = suffering(t, links[0], fault.Config{Loss: loss, Delay: 1, DelayMin: delay, DelayMax: delay})
+			e := open(t, links...)[0]
+			var err error
+			rate, err = pathtest.EchoRate(context.Background(), e, mcd.Path{Node: 1}, pathtest.Options{}, 20*delay)
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		return rate
+	}
+	whole, lossy, none := rate(0), rate(0.2), rate(1)
+	if lossy < 0.6*whole || lossy > 0.95*whole || none != 0 {
+		t.Errorf("%.0f bytes/s, %.0f with a fifth lost, %.0f if all are", whole, lossy, none)
 	}
 }

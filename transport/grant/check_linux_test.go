@@ -3,6 +3,7 @@ package grant_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -68,7 +69,7 @@ func TestOpenXDPRefusesImpostors(t *testing.T) {
 		{"chunks of no frame", text("", 1500, 0, 64, 1), good, "answered something else"},
 		{"chunks that are too small", text("", 2000, 2048, 64, 1), good, "answered something else"},
 		{"an MTU beyond a page", text("", 9000, 16384, 64, 1), good, "answered something else"},
-		{"an MTU beyond all numbers", text("", 1<<63-1, 2048, 64, 1), good, "answered something else"},
+		{"an MTU beyond all numbers", text("", math.MaxInt, 2048, 64, 1), good, "answered something else"},
 		{"no slots", text("", 1500, 2048, 0, 1), good, "answered something else"},
 		{"slots of no power of two", text("", 1500, 2048, 65, 1), good, "answered something else"},
 		{"too many slots", text("", 1500, 2048, 1<<17, 1), good, "answered something else"},

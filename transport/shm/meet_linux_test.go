@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -93,7 +94,7 @@ func TestHalf_NoMemory(t *testing.T) {
 		return len(open)
 	}
 	data, before := l.data, count()
-	for size, want := range map[int]string{-1 << 40: "make memory of", 1 << 60: "map "} {
+	for size, want := range map[int]string{math.MinInt >> 23: "make memory of", math.MaxInt >> 3: "map "} {
 		l.data = size
 		if h, err := l.newHalf(); h != nil || err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%d bytes: %v, %v; want %q", size, h, err, want)

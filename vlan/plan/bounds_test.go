@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"testing"
 
@@ -103,9 +104,9 @@ func TestPairsOfNoNodes(t *testing.T) {
 }
 
 func TestParsePairBounds(t *testing.T) {
-	const most = 1<<31 - 1
+	const most = int64(math.MaxInt32)
 	for _, text := range []string{fmt.Sprintf("0-%d", most), fmt.Sprintf("%d-0", most)} {
-		if p, err := ParsePair(text); err != nil || p != (Pair{0, most}) {
+		if p, err := ParsePair(text); err != nil || p != (Pair{0, math.MaxInt32}) {
 			t.Errorf("%s: %v, %v", text, p, err)
 		}
 	}

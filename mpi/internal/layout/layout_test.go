@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -217,7 +218,7 @@ func TestLayout_Runs(t *testing.T) {
 		{Contiguous(2, column.Resized(0, 1_000_000, 8)), 1}, // the column of two matrices
 		{Contiguous(2, column.Resized(0, 1, 8)), 2},         // two columns
 		{Subarray([]int{100, 100}, []int{50, 50}, []int{3, 4}, Bytes(8)), 1},
-		{Contiguous(1<<40, Contiguous(0, Bytes(8))), 0},
+		{Contiguous(math.MaxInt>>16, Contiguous(0, Bytes(8))), 0},
 	} {
 		if got := len(c.layout.runs); got != c.want || c.layout.err != nil {
 			t.Errorf("%d: %d runs, want %d: %v", k, got, c.want, c.layout.err)
@@ -229,13 +230,13 @@ func TestLayout_Runs(t *testing.T) {
 func TestLayout_Errors(t *testing.T) {
 	one, huge := Bytes(1), math.MaxInt
 	for k, l := range []Layout{
-		Bytes(0), Bytes(-1), Bytes(huge), Contiguous(-1, one), Contiguous(huge, one), Contiguous(1<<46, Bytes(8)),
+		Bytes(0), Bytes(-1), Bytes(huge), Contiguous(-1, one), Contiguous(huge, one), Contiguous(mostBytes/2, Bytes(8)),
 		Vector(2, -1, 1, one), Vector(2, 1, huge, one), Vector(3, 1, math.MinInt, one), Vector(1<<30, 1, 1<<30, one),
 		Indexed([]int{1}, nil, one), Indexed([]int{1}, []int{huge}, one), Indexed([]int{-1}, []int{0}, one),
 		Struct([]int{1}, []int{0}, 1, nil), Struct([]int{1}, nil, 1, []Layout{one}), Struct([]int{1}, []int{huge / 2}, 8, []Layout{one}),
 		Subarray([]int{4}, []int{5}, []int{0}, one), Subarray([]int{4}, []int{2}, []int{3}, one), Subarray([]int{4}, []int{2}, []int{-1}, one),
 		Subarray([]int{4}, []int{2}, nil, one), Subarray([]int{4}, nil, []int{2}, one), Subarray([]int{huge, huge}, []int{1, 1}, []int{0, 0}, one),
-		Indexed(slices.Repeat([]int{1}, 3), make([]int, 3), Vector(1<<46, 1, 0, one)),
+		Indexed(slices.Repeat([]int{1}, 3), make([]int, 3), Vector(mostBytes/2, 1, 0, one)),
 		one.Resized(0, huge, 2), one.Resized(huge, 0, 1), Contiguous(mostRuns, Indexed([]int{1, 1}, []int{0, 2}, one)),
 	} {
 		outer := Contiguous(2, l)
@@ -251,14 +252,15 @@ func TestLayout_Errors(t *testing.T) {
 	if err := one.Check(10, huge); err == nil {
 		t.Error("so many are in ten bytes")
 	}
-	if l := Bytes(8).Resized(0, 0, 1); !errors.Is(l.Check(8, 1<<45), ErrArgument) { // one on the other
+	if l := Bytes(8).Resized(0, 0, 1); !errors.Is(l.Check(8, mostBytes/4), ErrArgument) { // one on the other
 		t.Error("so many have a size")
 	}
 }
 
 // Sizes and the number of pieces are bounded, and a layout that would have more keeps none.
 func TestLayout_Bounds(t *testing.T) {
-	const most, pieces = 1 << 47, 1 << 20
+	const pieces = 1 << 20
+	most := map[int]int{32: 512 << 20, 64: math.MaxInt>>16 + 1}[bits.UintSize]
 	one, two := Bytes(1), Indexed([]int{1, 1}, []int{0, 2}, Bytes(1)).Resized(0, 4, 1)
 	for k, l := range []Layout{
 		Bytes(most), Contiguous(most, one), Contiguous(pieces/2, two),

@@ -8,7 +8,7 @@ func TestCSVLines(t *testing.T) {
 		CPU string `json:"cpu"`
 	}
 	v := struct {
-		A    int       `json:"a"`
+		A    int64     `json:"a"`
 		Host inner     `json:"host"`
 		List []float64 `json:"list"`
 		None *int      `json:"none"`
