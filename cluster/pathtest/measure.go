@@ -93,7 +93,7 @@ func Measure(
 
 // EchoRate returns how many bytes a second a path carries in both directions at once. For about the
 // given time it sends full frames that come back, a window of them under way, and counts the
-// payloads of those that do. What is lost takes no time: that of a window ends with its last answer.
+// payloads of those that do. What is lost takes no time: a window's ends with its last answer.
 func EchoRate(
 	ctx context.Context, ep *mcd.Endpoint, path mcd.Path, o Options, during time.Duration,
 ) (bytesPerS float64, err error) {

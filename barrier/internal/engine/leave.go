@@ -91,7 +91,7 @@ func (e *Engine) handleBye(now monotime.Time, from int, msg *Message, out []Send
 // missLeavers gives up a barrier that was entered after members have left: they do not enter, and
 // what one of them has completed of that number is not this barrier.
 func (e *Engine) missLeavers(m *machine, now monotime.Time) {
-	one := 0
+	var one int
 	for rank := range e.peers {
 		if p := &e.peers[rank]; p.left {
 			p.done = slices.DeleteFunc(slices.Clone(p.done), func(d Done) bool { return d.Number == m.number })

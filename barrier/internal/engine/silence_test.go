@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 // A member that answers nothing for PeerTimeout is silent.
@@ -77,6 +79,52 @@ func TestTimes_OfSteps(t *testing.T) {
 	if got := a.Times(0).Steps[0].Done; got != a.now {
 		t.Errorf("the first step was done at %v, want %v", got, a.now)
 	}
+}
+
+// Times says when each message came, and nothing of those that have not.
+func TestTimes_OfArrivals(t *testing.T) {
+	a := newAlone(t, "star", 0, 3)
+	a.arrives(0)
+	a.now = a.now.Add(time.Millisecond)
+	a.notify(2, 1, 0)
+	if got, want := a.Times(0).Steps[0].Arrivals, []Arrival{{1, monotime.Time{}}, {2, a.now}}; !slices.Equal(got, want) {
+		t.Errorf("arrivals %v, want %v", got, want)
+	}
+}
+
+// Statistics count waits, from the entry on.
+func TestStats_Waits(t *testing.T) {
+	a := newAlone(t, "star", 0, 2)
+	for _, wait := range []time.Duration{3, 1, 2} {
+		a.arrives(0)
+		a.now = a.now.Add(wait)
+		a.notify(1, a.machine(0).generation, 0)
+	}
+	var s Stats
+	if a.AddStats(&s); s.Barriers != 3 || s.Wait != 6 || s.MaxWait != 3 {
+		t.Errorf("%d barriers waited for %v, %v at most; want 3, 6ns and 3ns", s.Barriers, s.Wait, s.MaxWait)
+	}
+}
+
+// However long steps took, a loss is told several times before its sender counts as silent.
+func TestPatience_IsBounded(t *testing.T) {
+	a := newAlone(t, "star", 0, 2)
+	for generation := range uint32(20) {
+		a.arrives(0)
+		a.now = a.now.Add(DefaultPeerTimeout)
+		a.notify(1, generation+1, 0)
+	}
+	a.arrives(0)
+	a.want(a.passes(DefaultPeerTimeout/nacksPerTimeout-1), "")
+	a.want(a.passes(1), "1 nack 0 gen=21")
+}
+
+// Who doubts the others asks nobody who has left.
+func TestDoubt_OfLeavers(t *testing.T) {
+	a := newAlone(t, "star", 0, 3)
+	a.hears(1, a.from(1, Bye, 0, 0))
+	a.Doubt(a.now)
+	a.want(a.passes(0), "2 report (left: [1])?")
 }
 
 // A member that does not answer the agreement is doubtful, though no barrier waits for it.

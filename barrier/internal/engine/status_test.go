@@ -28,6 +28,16 @@ func TestStatus(t *testing.T) {
 	a.is(Waiting, 1)
 }
 
+// Who has entered no barrier of a number asks for the first one, which it has not entered.
+func TestStatus_BeforeTheFirst(t *testing.T) {
+	a := newAlone(t, "star", 0, 2)
+	a.want(sends(a.RequestStatus(0, nil)), "all status request gen=1")
+	a.hears(1, a.reply(1, 0, true))
+	if want := []Presence{NotEntered, Entered}; !slices.Equal(a.Status(0), want) {
+		t.Errorf("the status is %v, want %v", a.Status(0), want)
+	}
+}
+
 // Requests for two numbers at one time do not take each other's answers.
 func TestStatus_OfTwoNumbers(t *testing.T) {
 	a := newAlone(t, "star", 0, 3)
