@@ -58,7 +58,7 @@ func TestAlgorithms(t *testing.T) {
 	}
 	for _, a := range mpi.Algorithms() {
 		name := a.Operation + ", " + a.Name
-		for n := 1; n <= 9; n++ {
+		for _, n := range sizes() {
 			table := []mpi.Algorithm{{Operation: a.Operation, Name: a.Name}}
 			bubble(t, n, fault.Config{}, mpi.Config{Algorithms: table}, func(t *testing.T, c *mpi.Comm) {
 				for _, count := range []int{0, 1, 32, 33, 128, 5000} {

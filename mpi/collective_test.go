@@ -13,14 +13,13 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// everySize runs a program in 1 to 9 processes, with few and with many elements; with -short in
-// some of these numbers.
+// sizes are those of communicators: 1 to 9 processes, or some of these numbers.
+func sizes() []int { return []int{1, 2, 3, 6, 4, 5, 7, 8, 9}[:enough(9, 4)] }
+
+// everySize runs a program in communicators of all sizes, with few and with many elements.
 func everySize(t *testing.T, program func(t *testing.T, c *mpi.Comm, count int)) {
 	t.Helper()
-	for n := 1; n <= 9; n++ {
-		if testing.Short() && n > 3 && n != 6 {
-			continue
-		}
+	for _, n := range sizes() {
 		bubble(t, n, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
 			for _, count := range []int{1, 3, 5000} {
 				program(t, c, count)

@@ -28,13 +28,8 @@ func TestModel(t *testing.T) {
 	eachSeed(t, "model", *modelSeed, modelPrograms(), runModel)
 }
 
-// modelPrograms is how many random programs run; with -short, as with the race detector, a quarter.
-func modelPrograms() int {
-	if testing.Short() {
-		return (*modelRuns + 3) / 4
-	}
-	return *modelRuns
-}
+// modelPrograms is how many random programs run.
+func modelPrograms() int { return enough(*modelRuns, (*modelRuns+3)/4) }
 
 // eachSeed runs programs from a seed on, or from a random one if it is 0. If one fails it says how
 // to repeat it: by flags that begin so.

@@ -21,6 +21,15 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
+// enough returns how far a test goes, or by which steps: the whole way, or as is enough with -short,
+// as with the race detector.
+func enough(whole, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return whole
+}
+
 // bubble runs a program in n processes, in virtual time, over links with faults. They close without:
 // a process that has left does not acknowledge again what another one has sent last.
 func bubble(t *testing.T, n int, faults fault.Config, cfg mpi.Config, program func(t *testing.T, c *mpi.Comm)) {

@@ -47,7 +47,7 @@ func TestWin_FreedBehindAFence(t *testing.T) {
 
 // What Flush has confirmed is there, also if the owner frees the window meanwhile.
 func TestWin_FlushOfFreed(t *testing.T) {
-	for k := range 300 {
+	for k := 0; k < 300; k += enough(1, 10) {
 		bubble(t, 2, fault.Config{Delay: 1, DelayMax: time.Millisecond}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
 			ctx := t.Context()
 			memory := make([]int64, 1)

@@ -12,7 +12,7 @@ import (
 
 // A window of a communicator that is revoked while it is made is made nowhere, or revoked.
 func TestNewWin_Revoked(t *testing.T) {
-	for at := time.Duration(0); at < 8*time.Millisecond; at += 250 * time.Microsecond {
+	for at := time.Duration(0); at < 8*time.Millisecond; at += time.Duration(enough(250, 1250)) * time.Microsecond {
 		for n := 2; n < 4; n++ {
 			bubble(t, n, late, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
 				ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
@@ -108,7 +108,7 @@ func TestNewWin_AfterRefusals(t *testing.T) {
 
 // A process that gives up to make a window tells the others, wherever they wait for it.
 func TestNewWin_GivenUp(t *testing.T) {
-	for after := time.Duration(0); after < 8*time.Millisecond; after += 250 * time.Microsecond {
+	for after := time.Duration(0); after < 8*time.Millisecond; after += time.Duration(enough(250, 1250)) * time.Microsecond {
 		bubble(t, 3, late, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
