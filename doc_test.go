@@ -2,8 +2,10 @@ package rawlane_test
 
 import (
 	"os"
+	"path"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -36,5 +38,31 @@ func TestDocListsThePackages(t *testing.T) {
 		if !slices.Contains(public, p) {
 			t.Errorf("doc.go lists %s, which is no public package", p)
 		}
+	}
+}
+
+// The architecture's floors name each public package, and each of the house's own, by its path or
+// the end of that.
+func TestArchitectureListsThePackages(t *testing.T) {
+	page, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := regexp.MustCompile(`^internal/[^/]+$`)
+	var missing []string
+	files, _ := sources(t)
+	for _, f := range files {
+		if f.dir == "." || private.MatchString(f.dir) && !own.MatchString(f.dir) {
+			continue
+		}
+		named := slices.ContainsFunc([]string{f.dir, path.Base(f.dir)}, func(name string) bool {
+			return strings.Contains(string(page), "`"+name+"`")
+		})
+		if !named && !slices.Contains(missing, f.dir) {
+			missing = append(missing, f.dir)
+		}
+	}
+	if len(missing) > 0 {
+		t.Errorf("docs/architecture.md does not name %s", strings.Join(missing, ", "))
 	}
 }
