@@ -29,7 +29,7 @@ func NewCommand() *cobra.Command {
 	var kind, keyFile string
 	var interfaces []string
 	cmd := &cobra.Command{
-		Use:   "demo [--link fabric|packet|ring|shm|udp] [--interface NAME,...]",
+		Use:   "demo [--link fabric|packet|ring|shm|udp|xdp] [--interface NAME,...]",
 		Short: "Take the tour: messages, remote memory, barriers and paths of a small cluster",
 		Long: `Starts a cluster of four nodes, sends to nodes, groups and all, loses a message on purpose, chooses
 between two paths by VLAN tag, re-routes around a path that two pairs share, writes to another node's
@@ -39,16 +39,20 @@ each kind, loses a node, and measures.
 On the fabric, the default, everything happens in memory. With --link packet, ring, udp or xdp the nodes
 are network namespaces with real interfaces; an ordinary user gets them inside a user namespace.
 With --link shm they reach each other as processes of one host do, through shared memory.
-With --interface the nodes are four interfaces of this machine on one network.
+With --interface the nodes are four interfaces of this machine on one network, by link ring unless
+--link says another.
 
   rawlane demo
   rawlane demo --link ring
   rawlane key key && rawlane demo --key-file key
-  rawlane demo --link ring --interface eth1,eth2,eth3,eth4`,
+  rawlane demo --interface eth1,eth2,eth3,eth4`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), demoTimeout)
 			defer cancel()
+			if len(interfaces) > 0 && !cmd.Flags().Changed("link") {
+				kind = "ring"
+			}
 			return demo(ctx, cmd.OutOrStdout(), kind, keyFile, interfaces)
 		},
 	}
