@@ -114,6 +114,9 @@ func withPort(addr string) (string, error) {
 	if host == "" || port == "" || strings.ContainsAny(host, ":[]/ ") {
 		return "", fmt.Errorf("not an address (%s)", addrForm)
 	}
+	if _, err := strconv.ParseUint(port, 10, 16); errors.Is(err, strconv.ErrRange) {
+		return "", fmt.Errorf("port %s: want 65535 at most", port)
+	}
 	return net.JoinHostPort(host, port), nil
 }
 

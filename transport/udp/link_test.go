@@ -209,6 +209,8 @@ func TestOpen_Faults(t *testing.T) {
 		"station of a group":        {"127.0.0.1:0", udp.Config{MAC: mac(1), Stations: []udp.Station{{Addr: "127.0.0.1:9", MAC: transport.Broadcast}}}, "a group's address", nil},
 		"station of port 0":         {"127.0.0.1:0", udp.Config{MAC: mac(1), Stations: []udp.Station{{Addr: "127.0.0.1:0"}}}, "nobody listens on port 0", nil},
 		"seed of port 0":            {"127.0.0.1:0", udp.Config{Seeds: []string{"127.0.0.1:0"}}, "nobody listens on port 0", nil},
+		"station of no port":        {"127.0.0.1:0", udp.Config{MAC: mac(1), Stations: []udp.Station{{Addr: "127.0.0.1:65536"}}}, "port 65536: want 65535 at most", nil},
+		"seed of no port":           {"127.0.0.1:0", udp.Config{Seeds: []string{"node2:99999999999999999999"}}, "port 99999999999999999999: want 65535 at most", nil},
 		"a group of a family":       {"127.0.0.1:0", udp.Config{MAC: mac(1), Group: netip.MustParseAddr("ff12::1"), Interface: "lo"}, "no IP multicast group", nil},
 		"no group":                  {"127.0.0.1:0", udp.Config{MAC: mac(1), Group: netip.MustParseAddr("10.0.0.1"), Interface: "lo"}, "no IP multicast group", nil},
 		"seed nowhere":              {"127.0.0.1:0", udp.Config{Seeds: []string{"a b"}}, "SRV records such as", nil},
