@@ -194,7 +194,7 @@ func (m *Member) open(ctx context.Context, c *ClusterFlags, hosts []cluster.Host
 	defer cancel()
 	if m.Membership, err = cluster.Join(looking, m.Endpoint, cluster.Config{Nodes: c.Nodes}); err != nil {
 		return errors.Join(fmt.Errorf("%s: %w", cmp.Or(c.ifname, transport.Name(links[0])), err), linkFailure(links),
-			c.groupFailure(hosts))
+			c.udpFailure(hosts))
 	}
 	m.closers = append(m.closers, m.Membership.Close)
 	for _, n := range m.Membership.Nodes() {

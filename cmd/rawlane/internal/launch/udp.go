@@ -139,11 +139,14 @@ func linkFailure(links []transport.Link) error {
 	return errors.Join(errs...)
 }
 
-// groupFailure says how udp links meet that were told of nobody; nil of other links. Many a cloud's
-// network passes no IP multicast, and says nothing of it.
-func (c *ClusterFlags) groupFailure(hosts []cluster.Host) error {
-	if c.Kind != overUDP || c.seeds != "" || c.byAddress(hosts) {
+// udpFailure says what may keep udp links from meeting, which is neither a switch nor a VLAN; nil
+// of other links. Many a cloud's network passes no IP multicast, and says nothing of it.
+func (c *ClusterFlags) udpFailure(hosts []cluster.Host) error {
+	switch {
+	case c.Kind != overUDP:
 		return nil
+	case c.seeds != "" || c.byAddress(hosts):
+		return errors.New("over udp: are the addresses those of the others, and do firewalls pass their UDP ports?")
 	}
 	return errors.New("udp links look for each other by IP multicast: where the network passes none, give --seeds")
 }

@@ -37,6 +37,24 @@ func TestValidateUDP_InterfaceBesideAddresses(t *testing.T) {
 	}
 }
 
+// Who misses nodes over UDP hears what is in the way there: no switch, and no VLAN.
+func TestUDPFailure(t *testing.T) {
+	for _, c := range []struct {
+		f    ClusterFlags
+		want string // "": nothing
+	}{
+		{ClusterFlags{Kind: "ring", ifname: "eth0"}, ""},
+		{ClusterFlags{Kind: "udp", ifname: "eth0"}, "by IP multicast"},
+		{ClusterFlags{Kind: "udp", ifname: "eth0", seeds: "10.0.0.1"}, "do firewalls pass their UDP ports?"},
+		{ClusterFlags{Kind: "udp", seeds: "10.0.0.1"}, "do firewalls pass their UDP ports?"},
+	} {
+		err := c.f.udpFailure(nil)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.f, err, c.want)
+		}
+	}
+}
+
 // A udp link that is told where others listen, and no more, listens where these can be reached.
 func TestEveryAddress(t *testing.T) {
 	for seeds, want := range map[string]string{
