@@ -21,6 +21,8 @@ func TestMisuse(t *testing.T) {
 		{"nonsense", `unknown verb "nonsense"`},
 		{"demo --nope", "unknown flag: --nope"},
 		{"demo extra", `unexpected argument "extra"`},
+		{"demo --interface a,b,c", "--interface a,b,c: names 3 (want 4, one for each node)"},
+		{"demo --link fabric --interface a,b,c,d", "--interface: is for --link packet, ring, udp or xdp"},
 		{"demo --link foo", `--link "foo": want one of fabric, packet, ring, shm, udp, xdp`},
 		{"node --node 0 --listen 127.0.0.1", "--listen 127.0.0.1: where are the others? Give --seeds, or a --hostfile of addresses"},
 		{"node --node 0 --link ring --seeds 127.0.0.1", "--listen and --seeds are of --link udp, and not of ring"},
@@ -262,6 +264,8 @@ func TestFailures(t *testing.T) {
 		{"run /nonexistent", `program "/nonexistent": no such file or directory`},
 		{"run no-such-program", `program "no-such-program": not found in PATH (want its path, as ./no-such-program)`},
 		{"run --hosts /nonexistent -n 251 true", "open /nonexistent: no such file or directory"},
+		{"run --hosts testdata/hosts --remote-shell /nonexistent true", `--remote-shell: exec: "/nonexistent": stat /nonexistent: no such file or directory`},
+		{"run --hosts testdata/hosts --remote-shell false true", "host node1: exit status 1\n"},
 		{"testbed down --name none-of-that-name", "there is none (rawlane testbed up --name none-of-that-name)"},
 	} {
 		t.Run(c.args, func(t *testing.T) {

@@ -119,8 +119,12 @@ func (r *runVerb) onHosts(cmd *cobra.Command, program string) (at *place, err er
 	if err != nil {
 		return nil, err
 	}
+	shell := strings.Fields(r.shell)
+	if _, err := exec.LookPath(shell[0]); err != nil {
+		return nil, fmt.Errorf("--remote-shell: %w (want a command that is there, such as %q)", err, sshCommand)
+	}
 	job := &remote{
-		shell: strings.Fields(r.shell), program: path, hosts: spread(list, n), share: map[string]int{},
+		shell: shell, program: path, hosts: spread(list, n), share: map[string]int{},
 		folders: map[string]string{}, job: rand.Text(), verb: r,
 		connecting: map[string]chan struct{}{}, connected: make([]func(), n),
 	}
@@ -276,8 +280,11 @@ func (r *remote) prepare(ctx context.Context) error {
 			if folder := lines[len(lines)-1]; err == nil && strings.HasPrefix(folder, "/") {
 				r.folders[host] = folder
 			} else {
-				errs = errors.Join(errs, fmt.Errorf("host %s: %w: %s", host, cmp.Or(err, errNoFolder),
-					strings.TrimSpace(says.String())))
+				err = fmt.Errorf("host %s: %w", host, cmp.Or(err, errNoFolder))
+				if said := strings.TrimSpace(says.String()); said != "" {
+					err = fmt.Errorf("%w: %s", err, said)
+				}
+				errs = errors.Join(errs, err)
 			}
 		})
 	}
