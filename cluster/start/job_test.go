@@ -121,6 +121,7 @@ func TestOpenLink_Refuses(t *testing.T) {
 		"a job without a name":                {Job{Launcher: OpenMPI, Size: 2, Local: 2}, environ{}, "gives the job no name (set RAWLANE_JOB"},
 		"a link that is none, for two":        {Job{Launcher: OpenMPI, Name: "x", Size: 2, Local: 2}, environ{EnvLink: "token"}, "want ring, packet, xdp, udp or shm"},
 		"a link that is none":                 {Job{Launcher: RawlaneRun, Size: 2}, environ{EnvLink: "token", EnvInterfaces: "lo"}, "want ring, packet, xdp, udp or shm"},
+		"memory, and nowhere to meet":         {Job{Launcher: RawlaneRun, Size: 2}, environ{EnvLink: "shm"}, "RAWLANE_LINK=shm, and no RAWLANE_SEGMENT says where the nodes meet"},
 		"an interface that is none":           {Job{Launcher: RawlaneRun, Size: 2}, environ{EnvLink: "packet", EnvInterfaces: "nowhere0"}, "nowhere0"},
 	} {
 		link, err := c.job.openLink(t.Context(), c.env.get)
@@ -284,7 +285,7 @@ func TestRun_Exact(t *testing.T) {
 	t.Setenv(EnvNode, "0")
 	t.Setenv(EnvNodes, "3")
 	err := Run(t.Context(), Config{Nodes: 2, Exact: true}, func(context.Context, *Node) error { return nil })
-	if !errors.Is(err, ErrEnvironment) || !strings.Contains(err.Error(), "for 2 nodes, and rawlane run has started 3") {
+	if !errors.Is(err, ErrEnvironment) || !strings.HasSuffix(err.Error(), "for 2 nodes, and rawlane run has started 3 (want 2)") {
 		t.Errorf("%v", err)
 	}
 }

@@ -28,6 +28,10 @@ func (j *Job) openLink(ctx context.Context, env func(string) string) (transport.
 		return nil, err
 	}
 	if j.Launcher == RawlaneRun { // each has its own interface, or is told what it shares
+		if kind == "shm" && segment == "" {
+			return nil, fmt.Errorf("%w: %s=shm, and no %s says where the nodes meet (rawlane run --link shm sets both)",
+				ErrEnvironment, EnvLink, EnvSegment)
+		}
 		if kind == "shm" {
 			return shm.Open(segment, shm.Config{})
 		}

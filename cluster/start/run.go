@@ -144,8 +144,8 @@ func Run(ctx context.Context, cfg Config, f func(ctx context.Context, n *Node) e
 	returned := false // not, if f panics, or ends its goroutine
 	defer func() { err = errors.Join(err, job.close(returned && err == nil)) }()
 	if cfg.Exact && job.Launcher != Nobody && job.Size != cfg.Nodes {
-		return fmt.Errorf("start: this program is for %d nodes, and %s has started %d: %w",
-			cfg.Nodes, job.Launcher, job.Size, ErrEnvironment)
+		return fmt.Errorf("start: %w: this program is for %d nodes, and %s has started %d (want %d)",
+			ErrEnvironment, cfg.Nodes, job.Launcher, job.Size, cfg.Nodes)
 	}
 	if cfg.Endpoint.KeyFile == "" {
 		if cfg.Endpoint.KeyFile, err = keyFile(os.Getenv); err != nil {
