@@ -237,8 +237,8 @@ func refusal(w *http.Response) error {
 		return fmt.Errorf("%w: HTTP status %d (is it a rawlane manager, of this version?)",
 			api.ErrProtocol, w.StatusCode)
 	case errors.Is(doc.Error, api.ErrNotFound):
-		return fmt.Errorf("%w: it does not know this request: %w (is it older than this program?)",
-			api.ErrProtocol, doc.Error)
+		return fmt.Errorf("%w: it does not know this request: %w (is it older than this program, "+
+			"or is this its read-only address?)", api.ErrProtocol, doc.Error)
 	}
 	return doc.Error
 }

@@ -99,7 +99,7 @@ func TestDialWhatIsNoManagerOfThisVersion(t *testing.T) {
 	const unknown = `{"error":{"code":"not_found","message":"GET /v1/table: no such request"}}`
 	c := manager.NewClient(manager.Addr{Network: "unix", Address: answerer(fmt.Sprintf("HTTP/1.1 404 Not Found\r\nContent-Length: %d\r\n\r\n%s", len(unknown), unknown))}, nil)
 	defer c.Close()
-	if _, err := c.Table(t.Context()); !errors.Is(err, api.ErrProtocol) || !strings.Contains(err.Error(), "GET /v1/table: no such request (is it older than this program?)") {
+	if _, err := c.Table(t.Context()); !errors.Is(err, api.ErrProtocol) || !strings.Contains(err.Error(), "GET /v1/table: no such request (is it older than this program, or is this its read-only address?)") {
 		t.Errorf("a manager that does not know the request: %v", err)
 	}
 }

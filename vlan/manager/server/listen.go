@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"syscall"
 
 	"github.com/rawlane/rawlane/internal/unixsocket"
 	"github.com/rawlane/rawlane/vlan/manager/api"
@@ -57,6 +58,9 @@ func (s *Server) ListenReadOnly(address string) (net.Addr, error) {
 
 func listenError(network, address string, err error) error {
 	cure := ""
+	if network == "tcp" && errors.Is(err, syscall.EADDRINUSE) {
+		cure = " (another process listens there: end that one, or give another address)"
+	}
 	if network == "unix" && (errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist)) {
 		cure = " (want a folder that is there and that this user may write to: --socket chooses)"
 	}

@@ -309,11 +309,17 @@ func TestListenRefuses(t *testing.T) {
 	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
 	for _, c := range []struct {
 		network, address string
 		config           *tls.Config
 		want             string
 	}{
+		{"tcp", taken.Addr().String(), nil, "(another process listens there: end that one, or give another address)"},
 		{"tcp", "0.0.0.0:0", nil, "not a loopback address, and no TLS: anybody could change the routes"},
 		{"tcp", ":0", nil, "not a loopback address"},
 		{"tcp", "192.0.2.1:0", nil, "not a loopback address"},
