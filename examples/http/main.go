@@ -3,6 +3,9 @@
 //
 //	go run ./examples/http                                    both nodes in this process
 //	go build ./examples/http && rawlane run -n 2 ./http       a process for each, on kernel links
+//
+// Package bothways, which starts both ends and compares, is for these examples alone: begin a
+// program of your own with examples/web.
 package main
 
 import (

@@ -2,6 +2,9 @@
 //
 //	go run ./examples/netrpc                                  both nodes in this process
 //	go build ./examples/netrpc && rawlane run -n 2 ./netrpc   a process for each, on kernel links
+//
+// Package bothways, which starts both ends and compares, is for these examples alone: begin a
+// program of your own with examples/web.
 package main
 
 import (

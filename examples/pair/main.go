@@ -23,9 +23,12 @@ import (
 )
 
 func main() {
-	hostfile := os.Getenv("RAWLANE_HOSTFILE") // rawlane run sets it
+	hostfile := os.Getenv("RAWLANE_HOSTFILE") // rawlane run -n sets it
 	if len(os.Args) > 1 {
 		hostfile = os.Args[1]
+	}
+	if hostfile == "" {
+		log.Fatal("which nodes are there? Give a host file, as: pair hosts.txt")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

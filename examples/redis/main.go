@@ -3,6 +3,9 @@
 //
 //	go run ./examples/redis                                   both nodes in this process
 //	go build ./examples/redis && rawlane run -n 2 ./redis     a process for each, on kernel links
+//
+// Package bothways, which starts both ends and compares, is for these examples alone: begin a
+// program of your own with examples/web.
 package main
 
 import (
