@@ -12,7 +12,7 @@ import (
 // Sentinels: test with errors.Is.
 var (
 	// ErrClosed: the endpoint or the port was closed. Is net.ErrClosed.
-	ErrClosed = fmt.Errorf("endpoint closed: %w", net.ErrClosed)
+	ErrClosed = fmt.Errorf("port or endpoint closed: %w", net.ErrClosed)
 	// ErrPortBusy: the port has an owner. A *PortBusyError names the process, where the system
 	// tells.
 	ErrPortBusy = errors.New("port busy")
