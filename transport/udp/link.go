@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/rawlane/rawlane/internal/joins"
 	"github.com/rawlane/rawlane/internal/tokenbucket"
@@ -122,7 +123,12 @@ func open(listen string, cfg Config) (_ *Link, err error) {
 	l.learned = tokenbucket.New(learnRate, learnBurst)
 	l.out.strangers = tokenbucket.New(strangerRate, strangerBurst)
 	buffer := cmp.Or(cfg.ReceiveBuffer, DefaultReceiveBuffer)
-	if l.socket, err = openSocket(at, cfg.Interface, cfg.Group, buffer); err != nil {
+	l.socket, err = openSocket(at, cfg.Interface, cfg.Group, buffer)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("port %d: %w (another program has it: end that one, or give another port)",
+			at.Port(), err)
+	}
+	if err != nil {
 		return nil, err
 	}
 	defer func() {

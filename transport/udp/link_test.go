@@ -196,7 +196,7 @@ func TestOpen_Faults(t *testing.T) {
 	}{
 		"no address":                {":7401", udp.Config{}, "such as 10.0.0.1:7401", nil},
 		"two ports":                 {"127.0.0.1:7401:7402", udp.Config{}, "such as 10.0.0.1:7401", nil},
-		"in use":                    {taken.Addr().String(), udp.Config{}, "address already in use", syscall.EADDRINUSE},
+		"in use":                    {taken.Addr().String(), udp.Config{}, "address already in use (another program has it: end that one, or give another port)", syscall.EADDRINUSE},
 		"free port, no MAC":         {"127.0.0.1:0", udp.Config{}, "set Config.MAC", nil},
 		"a group's MAC":             {"127.0.0.1:0", udp.Config{MAC: transport.Broadcast}, "a group's address", nil},
 		"negative buffer":           {"127.0.0.1:0", udp.Config{MAC: mac(1), ReceiveBuffer: -1}, "negative", nil},
