@@ -23,6 +23,7 @@ func TestMisuse(t *testing.T) {
 		{"demo extra", `unexpected argument "extra"`},
 		{"demo --interface a,b,c", "--interface a,b,c: names 3 (want 4, one for each node)"},
 		{"demo --link fabric --interface a,b,c,d", "--interface: is for --link packet, ring, udp or xdp"},
+		{"testbed list --name x", "--name: all beds are listed (leave it out)"},
 		{"demo --link foo", `--link "foo": want one of fabric, packet, ring, shm, udp, xdp`},
 		{"node --node 0 --listen 127.0.0.1", "--listen 127.0.0.1: where are the others? Give --seeds, or a --hostfile of addresses"},
 		{"node --node 0 --link ring --seeds 127.0.0.1", "--listen and --seeds are of --link udp, and not of ring"},

@@ -112,6 +112,9 @@ func newListCommand() *cobra.Command {
 		Example: "  rawlane testbed list",
 		Args:    cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("name") {
+				return cli.Misuse("--name: all beds are listed (leave it out)")
+			}
 			names, err := bedNames()
 			for _, name := range names {
 				if _, err := fmt.Fprintln(cmd.OutOrStdout(), name); err != nil {
