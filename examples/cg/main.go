@@ -17,7 +17,7 @@ import (
 	"io"
 	"math"
 
-	"github.com/rawlane/rawlane/examples/internal/npb"
+	"github.com/rawlane/rawlane/examples/npb"
 	"github.com/rawlane/rawlane/mpi"
 )
 

@@ -4,8 +4,8 @@
 //	go run ./examples/grpc                                    both nodes in this process
 //	go build ./examples/grpc && rawlane run -n 2 ./grpc       a process for each, on kernel links
 //
-// Package bothways, which starts both ends and compares, is for these examples alone: begin a
-// program of your own with examples/web.
+// Package bothways starts both ends and compares them: begin a program of your own with
+// examples/web.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/rawlane/rawlane/examples/internal/bothways"
+	"github.com/rawlane/rawlane/examples/bothways"
 )
 
 func main() { bothways.Main(time.Minute, serve, ask(bothways.Rounds)) }

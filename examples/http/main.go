@@ -4,8 +4,8 @@
 //	go run ./examples/http                                    both nodes in this process
 //	go build ./examples/http && rawlane run -n 2 ./http       a process for each, on kernel links
 //
-// Package bothways, which starts both ends and compares, is for these examples alone: begin a
-// program of your own with examples/web.
+// Package bothways starts both ends and compares them: begin a program of your own with
+// examples/web.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/rawlane/rawlane/examples/internal/bothways"
+	"github.com/rawlane/rawlane/examples/bothways"
 )
 
 func main() { bothways.Main(time.Minute, serve, ask(bothways.Rounds)) }

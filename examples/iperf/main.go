@@ -4,8 +4,8 @@
 //	go run ./examples/iperf                                   both nodes in this process
 //	go build ./examples/iperf && rawlane run -n 2 ./iperf     a process for each, on kernel links
 //
-// Package bothways, which starts both ends and compares, is for these examples alone: begin a
-// program of your own with examples/web.
+// Package bothways starts both ends and compares them: begin a program of your own with
+// examples/web.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/rawlane/rawlane/examples/internal/bothways"
+	"github.com/rawlane/rawlane/examples/bothways"
 )
 
 func main() { bothways.Main(time.Minute, serve, ask(256<<20)) }

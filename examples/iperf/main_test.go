@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/rawlane/rawlane/examples/internal/bothways"
+	"github.com/rawlane/rawlane/examples/bothways"
 )
 
 // The program runs, over rawlane and over TCP, and all bytes come.

@@ -14,7 +14,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/rawlane/rawlane/examples/internal/npb"
+	"github.com/rawlane/rawlane/examples/npb"
 	"github.com/rawlane/rawlane/mpi"
 )
 

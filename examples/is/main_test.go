@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rawlane/rawlane/examples/internal/npb"
+	"github.com/rawlane/rawlane/examples/npb"
 	"github.com/rawlane/rawlane/mpi"
 )
 

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/rawlane/rawlane/examples/internal/npb"
+	"github.com/rawlane/rawlane/examples/npb"
 	"github.com/rawlane/rawlane/mpi"
 )
 

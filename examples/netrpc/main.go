@@ -3,8 +3,8 @@
 //	go run ./examples/netrpc                                  both nodes in this process
 //	go build ./examples/netrpc && rawlane run -n 2 ./netrpc   a process for each, on kernel links
 //
-// Package bothways, which starts both ends and compares, is for these examples alone: begin a
-// program of your own with examples/web.
+// Package bothways starts both ends and compares them: begin a program of your own with
+// examples/web.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 	"net/rpc"
 	"time"
 
-	"github.com/rawlane/rawlane/examples/internal/bothways"
+	"github.com/rawlane/rawlane/examples/bothways"
 )
 
 func main() { bothways.Main(time.Minute, serve, ask(bothways.Rounds)) }

@@ -4,8 +4,8 @@
 //	go run ./examples/redis                                   both nodes in this process
 //	go build ./examples/redis && rawlane run -n 2 ./redis     a process for each, on kernel links
 //
-// Package bothways, which starts both ends and compares, is for these examples alone: begin a
-// program of your own with examples/web.
+// Package bothways starts both ends and compares them: begin a program of your own with
+// examples/web.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/rawlane/rawlane/examples/internal/bothways"
+	"github.com/rawlane/rawlane/examples/bothways"
 )
 
 func main() { bothways.Main(time.Minute, serve, ask(bothways.Rounds)) }
