@@ -47,3 +47,13 @@ func TestCounts(t *testing.T) {
 		}
 	}
 }
+
+// A member awaits a notify of those before it in the schedule, and of no others.
+func TestAwaited(t *testing.T) {
+	a := newAlone(t, "star", 1, 3)
+	for from, want := range []bool{true, false, false} {
+		if _, ok := a.Awaited(from); ok != want {
+			t.Errorf("it awaits one of %d: %t, want %t", from, ok, want)
+		}
+	}
+}
