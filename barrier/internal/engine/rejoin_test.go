@@ -183,6 +183,17 @@ func TestQuestion(t *testing.T) {
 	a.want(sends([]Send{a.Question(2, 1)}), "2 report (silent: [3]) decided? nic=1")
 }
 
+// A member that has left tells one that is gone, and lives, that it is: the others have agreed so.
+func TestFarewell_OfWhoIsGone(t *testing.T) {
+	a := newAlone(t, "concurrent", 1, 3)
+	a.notify(2, 1, 1)
+	a.hears(0, a.decided(0, Silent, 2))
+	m := a.from(2, Nack, 1, 0)
+	if out, ok := a.Farewell(a.now, 2, &m, nil); !ok || sends(out) != "2 report (silent: [2]) decided" {
+		t.Errorf("it answers %q, %t, want what was decided", sends(out), ok)
+	}
+}
+
 // A member is asked what it has decided until it has said so.
 func TestInquire(t *testing.T) {
 	a := newAlone(t, "concurrent", 1, 4)
