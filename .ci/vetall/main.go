@@ -10,33 +10,10 @@ import (
 	"os"
 	"strings"
 
-	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/checker"
-	"golang.org/x/tools/go/analysis/passes/appends"
-	"golang.org/x/tools/go/analysis/passes/assign"
-	"golang.org/x/tools/go/analysis/passes/atomic"
-	"golang.org/x/tools/go/analysis/passes/bools"
-	"golang.org/x/tools/go/analysis/passes/buildtag"
-	"golang.org/x/tools/go/analysis/passes/composite"
-	"golang.org/x/tools/go/analysis/passes/copylock"
-	"golang.org/x/tools/go/analysis/passes/errorsas"
-	"golang.org/x/tools/go/analysis/passes/lostcancel"
-	"golang.org/x/tools/go/analysis/passes/nilfunc"
-	"golang.org/x/tools/go/analysis/passes/printf"
-	"golang.org/x/tools/go/analysis/passes/shift"
-	"golang.org/x/tools/go/analysis/passes/stringintconv"
-	"golang.org/x/tools/go/analysis/passes/structtag"
-	"golang.org/x/tools/go/analysis/passes/unreachable"
-	"golang.org/x/tools/go/analysis/passes/unsafeptr"
-	"golang.org/x/tools/go/analysis/passes/unusedresult"
+	"golang.org/x/tools/go/analysis/suite/vet"
 	"golang.org/x/tools/go/packages"
 )
-
-var checks = []*analysis.Analyzer{
-	appends.Analyzer, assign.Analyzer, atomic.Analyzer, bools.Analyzer, buildtag.Analyzer, composite.Analyzer,
-	copylock.Analyzer, errorsas.Analyzer, lostcancel.Analyzer, nilfunc.Analyzer, printf.Analyzer, shift.Analyzer,
-	stringintconv.Analyzer, structtag.Analyzer, unreachable.Analyzer, unsafeptr.Analyzer, unusedresult.Analyzer,
-}
 
 func main() {
 	bad := false
@@ -46,7 +23,7 @@ func main() {
 			fmt.Fprintf(os.Stderr, "usage: vetall GOOS/GOARCH ...\n")
 			os.Exit(2)
 		}
-		if err := vet(goos, goarch); err != nil {
+		if err := check(goos, goarch); err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", system, err)
 			bad = true
 		}
@@ -56,7 +33,7 @@ func main() {
 	}
 }
 
-func vet(goos, goarch string) error {
+func check(goos, goarch string) error {
 	pkgs, err := packages.Load(&packages.Config{
 		Mode:  packages.LoadAllSyntax | packages.NeedModule,
 		Env:   append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0"),
@@ -68,7 +45,7 @@ func vet(goos, goarch string) error {
 	if n := packages.PrintErrors(pkgs); n > 0 {
 		return fmt.Errorf("%d errors", n)
 	}
-	graph, err := checker.Analyze(checks, pkgs, nil)
+	graph, err := checker.Analyze(vet.Suite, pkgs, nil)
 	if err != nil {
 		return err
 	}

@@ -213,6 +213,9 @@ func TestControlTellsOfChangesFromOutside(t *testing.T) {
 	cancel()
 	for lines.Scan() { // the log's writer must not wait
 	}
+	if err := lines.Err(); err != nil {
+		t.Errorf("the log: %v", err)
+	}
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("Control: %v", err)
 	}
