@@ -66,7 +66,7 @@ func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 			n.members = append(n.members, rank)
 		}
 	}
-	n.rank, n.crowded = n.rankOf(w.me.rank), w.crowds(n.members)
+	n.place()
 	w.add(n)
 	return n, nil
 }

@@ -19,12 +19,21 @@ type Algorithm struct {
 
 // Fits reports whether an operation with so many bytes of each process may have the algorithm.
 func (a *Algorithm) Fits(operation string, processes, bytes int, crowded bool) bool {
+	return a.Operation == operation && a.isFor(processes, crowded) && a.takes(bytes, processes)
+}
+
+// isFor reports whether so many processes may have the algorithm.
+func (a *Algorithm) isFor(processes int, crowded bool) bool {
+	return processes >= a.Processes && (crowded || !a.Crowded)
+}
+
+// takes reports whether the algorithm is for so many bytes of each process.
+func (a *Algorithm) takes(bytes, processes int) bool {
 	frame := bytes
-	if operation == "allgather" && a.Name == byMulticast {
+	if a.Operation == "allgather" && a.Name == byMulticast {
 		frame *= processes
 	}
-	return a.Operation == operation && processes >= a.Processes && bytes >= a.From &&
-		(crowded || !a.Crowded) && (!a.multicasts() || frame <= maxMulticast)
+	return bytes >= a.From && (frame <= maxMulticast || !a.multicasts())
 }
 
 func (a *Algorithm) multicasts() bool { return a.Name == byMulticast || a.Name == byEach }
@@ -97,7 +106,24 @@ func Choose(table []Algorithm, operation string, processes, bytes int, crowded b
 	return Algorithm{}
 }
 
-// algorithm returns the name of the one for an operation of a length.
+// choices are the algorithms of a table that processes may have: by operation, the last one first.
+func choices(table []Algorithm, processes int, crowded bool) map[string][]Algorithm {
+	of := make(map[string][]Algorithm)
+	for k := len(table) - 1; k >= 0; k-- {
+		if a := table[k]; a.isFor(processes, crowded) {
+			of[a.Operation] = append(of[a.Operation], a)
+		}
+	}
+	return of
+}
+
+// algorithm is Choose for an operation of the communicator, with so many bytes of each process.
 func (o collective) algorithm(operation string, bytes int) string {
-	return Choose(o.w.cfg.Algorithms, operation, o.Size(), bytes, o.crowded).Name
+	all := o.choices[operation]
+	for k := range all {
+		if a := &all[k]; a.takes(bytes, o.Size()) {
+			return a.Name
+		}
+	}
+	return ""
 }

@@ -32,7 +32,7 @@ type Comm struct {
 	context uint32
 	members []matching.Rank // ranks in the world
 	rank    int             // of this process
-	crowded bool            // a host has more of the members than cores
+	choices map[string][]Algorithm
 
 	operations atomic.Uint32 // collective ones
 	revoked    atomic.Bool
@@ -54,6 +54,12 @@ type Comm struct {
 	turns       *turns // or nil
 	endBarriers context.CancelFunc
 	left        bool // the group is closed, or will not be used
+}
+
+// place completes a communicator whose members are known.
+func (c *Comm) place() {
+	c.rank = c.rankOf(c.w.me.rank)
+	c.choices = choices(c.w.cfg.Algorithms, len(c.members), c.w.crowds(c.members))
 }
 
 // Rank returns this process' number in the communicator.

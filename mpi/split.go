@@ -70,6 +70,6 @@ func (c *Comm) subset(context uint32, color int, all []int) *Comm {
 		keys = append(keys[:at], append([]int{all[3*k+1]}, keys[at:]...)...)
 		n.members = append(n.members[:at], append([]matching.Rank{rank}, n.members[at:]...)...)
 	}
-	n.rank, n.crowded = n.rankOf(c.members[c.rank]), c.w.crowds(n.members)
+	n.place()
 	return n
 }

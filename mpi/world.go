@@ -194,12 +194,12 @@ func open(ep *mcd.Endpoint, cfg Config) (*World, error) {
 		w.all = append(w.all, p)
 	}
 	w.me = w.layer.Node(ep.Node())
-	w.comm = &Comm{w: w, context: worldContext, rank: int(w.me.rank)}
+	w.comm = &Comm{w: w, context: worldContext}
 	for k := range w.all {
 		w.comm.members = append(w.comm.members, matching.Rank(k))
 	}
 	w.places = ep.Nodes()
-	w.comm.crowded = w.crowds(w.comm.members)
+	w.comm.place()
 	w.comms = map[uint32]*Comm{worldContext: w.comm}
 	w.frame = w.layer.Domain.MaxFrameRecord()
 	w.engine = matching.New(matching.Config{
