@@ -21,7 +21,8 @@ import (
 //
 // A root keeps the last multicastWindow. After the first, and then each multicastAck of them, the
 // others tell it that they have all so far; it waits for that before the second, and then before it
-// would forget one that somebody lacks.
+// would forget one that somebody lacks. Among few, each multicast tells the others that, too: where
+// all have roots' turns, as in an Allreduce by each, it takes no message of its own.
 //
 // Source: Hoefler, Siebert, Rehm, "A practically constant-time MPI Broadcast Algorithm for
 // large-scale InfiniBand Clusters with Multicast", IPDPS 2007, whose second stage sends all data
@@ -30,6 +31,7 @@ const (
 	multicastWindow = 2 * multicastAck
 	multicastAck    = 16
 	maxMulticast    = 1 << 10 // bytes, which fit a frame of any link
+	maxTold         = 8       // processes, of a communicator in which multicasts tell what has come
 	// deafFrom is how many of multicastAck have to come to a process by records, so that the
 	// others do, too: its network does not carry the communicator's multicasts to it. After
 	// deafPause times multicastAck, then twice as many, and so on, frames are tried again.
@@ -48,6 +50,7 @@ type multicasts struct {
 	joined  bool
 	sources []*source // by rank
 	root    root      // of this process' own
+	told    []byte    // memory for what a multicast tells
 }
 
 // multicastWait is what a request waits for: a multicast from a source, or that one of multicasts
@@ -157,6 +160,9 @@ func (o collective) share(data []byte, all func(rank int) []byte, err error) err
 // times it says which have come.
 func (o collective) listen(m *multicasts, root int, number uint32, buf []byte, err error) error {
 	w := o.w
+	if err == nil {
+		w.ep.Progress() // what has come needs no wait
+	}
 	w.mu.Lock()
 	s := m.sources[root]
 	r := w.spare.request()
@@ -164,7 +170,7 @@ func (o collective) listen(m *multicasts, root int, number uint32, buf []byte, e
 	defer func() {
 		if s.end(number) && w.all[s.rank].err == nil && !w.closed {
 			o.sendMulticast(root, &wire.Multicast{Kind: wire.Have, Number: s.ended, Missed: s.missed})
-			s.missed = 0
+			s.told, s.missed = s.ended, 0
 		}
 		w.spare.keepRequest(r)
 		w.run()
@@ -392,11 +398,10 @@ func (c *Comm) takeMulticast(from matching.Rank, d *wire.Multicast, reliable boo
 	w, m := c.w, c.multicastState()
 	switch d.Kind {
 	case wire.Ask:
+		c.hearTold(k, d.Ended)
 		m.answer(c, k, d.Number)
 	case wire.Have:
-		if err := m.hear(k, d); err != nil {
-			return err
-		}
+		m.hear(k, d)
 		c.goOn()
 	case wire.Left:
 		m.root.listeners[k].left = true
@@ -415,6 +420,9 @@ func (c *Comm) takeMulticast(from matching.Rank, d *wire.Multicast, reliable boo
 		}
 		if s.incarnation != d.Incarnation {
 			return nil
+		}
+		if number, ok := d.ToldTo(c.rank, c.Size()); ok {
+			c.hearTold(k, number)
 		}
 		if r := s.take(d.Number, d.Data, reliable); r != nil {
 			w.complete(r, r.overflow())
@@ -469,5 +477,6 @@ func (w *World) askFor(a *awaited, now time.Time) {
 	a.pause = min(2*a.pause, maxAskAfter)
 	a.due = now.Add(a.pause)
 	w.stats.Asked++
-	a.comm.sendMulticast(a.comm.rankOf(a.from.rank), &wire.Multicast{Kind: wire.Ask, Number: a.number})
+	a.comm.sendMulticast(a.comm.rankOf(a.from.rank),
+		&wire.Multicast{Kind: wire.Ask, Number: a.number, Ended: a.from.ended})
 }

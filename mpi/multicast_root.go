@@ -114,7 +114,8 @@ func (o collective) tell(m *multicasts, number uint32, buf []byte) error {
 	place := &m.root.kept[number%multicastWindow]
 	place.number = number
 	place.record = wire.AppendMulticast(place.record[:0], &wire.Multicast{
-		Kind: wire.Data, Context: o.context, Number: number, Incarnation: m.root.incarnation, Data: buf,
+		Kind: wire.Data, Context: o.context, Number: number, Incarnation: m.root.incarnation,
+		Told: m.tellAll(), Data: buf,
 	})
 	var errs []error
 	heard := false
@@ -150,6 +151,23 @@ func (o collective) tell(m *multicasts, number uint32, buf []byte) error {
 	return errors.Join(errs...)
 }
 
+// tellAll returns what a multicast tells all: what has come of theirs. The caller holds World.mu.
+func (m *multicasts) tellAll() []byte {
+	if len(m.sources) > maxTold {
+		return nil
+	}
+	m.told = m.told[:0]
+	for _, s := range m.sources {
+		number := uint32(0)
+		if s != nil {
+			number = s.ended
+			s.told = number
+		}
+		m.told = wire.AppendTold(m.told, number)
+	}
+	return m.told
+}
+
 // answer answers a process that asks for a multicast. One that was not sent yet is asked for again.
 // The caller holds World.mu.
 func (m *multicasts) answer(c *Comm, rank int, number uint32) {
@@ -162,13 +180,30 @@ func (m *multicasts) answer(c *Comm, rank int, number uint32) {
 	}
 }
 
-// hear takes in what a process says that it has. The caller holds World.mu.
-func (m *multicasts) hear(rank int, d *wire.Multicast) error {
-	l := &m.root.listeners[rank]
-	if d.Number-l.has > 1<<31 {
-		return wire.ErrMalformed
+// hasAll notes up to which number a listener has all, and reports whether that is new: a record may
+// come behind a frame that was sent later.
+func (l *listener) hasAll(number uint32) (news bool) {
+	ahead := number - l.has
+	news = ahead != 0 && ahead < 1<<31
+	if news {
+		l.has = number
 	}
-	l.met, l.has = true, d.Number
+	return news
+}
+
+// hearsWell says that a listener has missed few of the last multicastAck.
+func (l *listener) hearsWell(number uint32) {
+	l.heard = number - multicastAck // else it falls behind by half of all numbers
+	if l.well++; l.well >= l.last {
+		l.last = 0
+	}
+}
+
+// hear takes in a Have. The caller holds World.mu.
+func (m *multicasts) hear(rank int, d *wire.Multicast) {
+	l := &m.root.listeners[rank]
+	l.met = true
+	l.hasAll(d.Number)
 	switch {
 	case l.deaf:
 		l.pause--
@@ -178,12 +213,22 @@ func (m *multicasts) hear(rank int, d *wire.Multicast) error {
 		l.last = max(deafPause, 2*l.last)
 		l.deaf, l.pause, l.well = true, l.last, 0
 	default:
-		l.heard = d.Number - multicastAck // else it falls behind by half of all numbers
-		if l.well++; l.well >= l.last {
-			l.last = 0
-		}
+		l.hearsWell(d.Number)
 	}
-	return nil
+}
+
+// hearTold takes in up to which number a process says that it has all, where it does not say how
+// many it has missed: if it has missed some, it says so by the next Have. The caller holds World.mu,
+// and has what is queued carried out.
+func (c *Comm) hearTold(rank int, number uint32) {
+	l := &c.multicasts.root.listeners[rank]
+	if !l.met || !l.hasAll(number) {
+		return
+	}
+	if !l.deaf && int32(number-l.heard) >= 2*multicastAck {
+		l.hearsWell(number)
+	}
+	c.goOn()
 }
 
 // goOn has the multicasts go that have room now. The caller holds World.mu.

@@ -15,6 +15,7 @@ type source struct {
 	incarnation uint32        // whose frames are taken; 0: none
 	begun       uint32        // how many Bcasts of it were called here
 	ended       uint32        // all up to this one have returned
+	told        uint32        // of these, up to which the root was told
 	latest      uint32        // number that has come
 	missed      uint16        // since the last Have, that have come as records and not as frames, too
 	left        error         // why none comes any more, or nil
@@ -44,14 +45,16 @@ func (s *source) begin() (number uint32, err error) {
 	return s.begun, nil
 }
 
-// end says that a Bcast has returned. It reports whether the root is to be told which have.
+// end says that a Bcast has returned. It reports whether the root is to be told which have: not if
+// it was lately, and none was missed.
 func (s *source) end(number uint32) (tell bool) {
 	v := s.slot(number)
 	v.request, v.over = nil, true
 	for v = s.slot(s.ended + 1); v.over; v = s.slot(s.ended + 1) {
 		*v = slot{data: v.data[:0], record: v.record}
 		s.ended++
-		tell = tell || s.ended == 1 || s.ended%multicastAck == 0
+		news := s.ended-s.told >= multicastAck/2 || s.missed > 0
+		tell = tell || s.ended == 1 || s.ended%multicastAck == 0 && news
 	}
 	return tell
 }

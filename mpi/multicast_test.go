@@ -232,6 +232,54 @@ func TestMulticast_Deaf(t *testing.T) {
 	})
 }
 
+// A root to which no multicast comes has not heard what these have told it. It goes on all the same:
+// who asks for its next one tells it, too.
+func TestMulticast_AskTells(t *testing.T) {
+	for failing := 20; failing < 32; failing++ {
+		synctest.Test(t, func(t *testing.T) {
+			var lost atomic.Bool
+			eps := mcdtest.Open(t, 2, mcdtest.Config{
+				Endpoint: mcd.Config{Spin: -1},
+				Wrap: func(node mcd.NodeID, _ int, l transport.Link) transport.Link {
+					return &withoutMulticasts{Link: l, lost: func() bool { return node == 1 && lost.Load() }}
+				},
+			})
+			worlds := openAll(t, eps, mpi.Config{})
+			sum := func(c *mpi.Comm, patience time.Duration) error {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				return mpi.Allreduce(ctx, c, []int{1}, []int{0}, mpi.Sum)
+			}
+			inAll(worlds, func(c *mpi.Comm) { must(t, sum(c, time.Second)) })
+			lost.Store(true)
+			inAll(worlds, func(c *mpi.Comm) {
+				for range failing {
+					patience := time.Second
+					if c.Rank() == 0 {
+						patience = time.Millisecond // it does not ask
+					}
+					err := sum(c, patience)
+					if failed := errors.Is(err, context.DeadlineExceeded); failed != (c.Rank() == 0) {
+						t.Errorf("rank %d: %v", c.Rank(), err)
+					}
+					time.Sleep(2*time.Millisecond - time.Duration(c.Rank())*time.Millisecond)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				for k := range 64 {
+					b := []int{k}
+					if err := mpi.Bcast(ctx, c, b, 0); err != nil || b[0] != k {
+						t.Errorf("rank %d, after %d that failed, %d: %d, %v", c.Rank(), failing, k, b[0], err)
+						return
+					}
+				}
+			})
+			lost.Store(false)
+			inAll(worlds, func(c *mpi.Comm) { must(t, c.World().Close()) })
+		})
+	}
+}
+
 // A root that leaves has sent all by records that others are not known to have.
 func TestMulticast_CloseSendsWhatWasLost(t *testing.T) {
 	for _, count := range []int{2, 5, 20, 31, 40} {

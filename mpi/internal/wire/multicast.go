@@ -11,11 +11,10 @@ type MulticastKind uint8
 // The kinds of records about multicasts.
 const (
 	Data      MulticastKind = iota + 1 // a message to all others: as a frame, or as a record
-	Ask                                // Number has not come
+	Ask                                // Number has not come, all up to Ended have
 	Have                               // all up to Number have, Missed since the last Have not as frames
 	Withdrawn                          // Number, which was asked for, was given up
 	Left                               // the sender takes no more, and answers nobody
-	multicastKinds
 )
 
 // MulticastHeadLen is the length of what goes before the data of a multicast.
@@ -28,7 +27,24 @@ type Multicast struct {
 	Context     uint32 // the communicator's
 	Number      uint32 // among those of one process, from 1; 0 in Left
 	Incarnation uint32 // of the sender in the communicator; of Data alone
+	Ended       uint32 // of Ask: all up to this one have come, or were given up
+	Told        []byte // of Data: what AppendTold has appended for each process, by rank; or nothing
 	Data        []byte
+}
+
+// toldLen is the length of what Data tells each process.
+const toldLen = 4
+
+// AppendTold appends what Data tells the next process: that all of its multicasts up to a number
+// have come, or were given up.
+func AppendTold(b []byte, number uint32) []byte { return binary.BigEndian.AppendUint32(b, number) }
+
+// ToldTo returns what Data tells the process with a rank, if it tells all of so many.
+func (m *Multicast) ToldTo(rank, processes int) (number uint32, ok bool) {
+	if len(m.Told) != toldLen*processes {
+		return 0, false
+	}
+	return binary.BigEndian.Uint32(m.Told[toldLen*rank:]), true
 }
 
 // IsMulticast reports whether a record is about a multicast.
@@ -38,18 +54,30 @@ func IsMulticast(b []byte) bool { return len(b) > 0 && b[0] == Version<<4|multic
 //
 //	 0 version (4 bits), kind (4 bits)
 //	 1 1 Data, 2 Ask, 3 Have, 4 Withdrawn, 5 Left
-//	 2 missed, 2 bytes                           Have; else 0
+//	 2 missed, 2 bytes                           Have
+//	 2 how many processes are told, 2 bytes      Data; else 0
 //	 4 context, 4 bytes
 //	 8 number, 4 bytes                           0 in Left
-//	12 incarnation, 4 bytes                      Data; else 0
-//	16 data                                      Data
+//	12 incarnation, 4 bytes                      Data
+//	12 all up to which have come, 4 bytes        Ask; else 0
+//	16 what each is told, 4 bytes                Data
+//	   data                                      Data
 //
 // Integers are big-endian.
 func AppendMulticast(b []byte, m *Multicast) []byte {
 	n := binary.BigEndian
-	b = n.AppendUint16(append(b, Version<<4|multicastKind, byte(m.Kind)), m.Missed)
-	b = n.AppendUint32(n.AppendUint32(b, m.Context), m.Number)
-	return append(n.AppendUint32(b, m.Incarnation), m.Data...)
+	count, last := uint16(0), uint32(0)
+	switch m.Kind {
+	case Data:
+		count, last = uint16(len(m.Told)/toldLen), m.Incarnation
+	case Ask:
+		last = m.Ended
+	case Have:
+		count = m.Missed
+	}
+	b = n.AppendUint16(append(b, Version<<4|multicastKind, byte(m.Kind)), count)
+	b = n.AppendUint32(n.AppendUint32(n.AppendUint32(b, m.Context), m.Number), last)
+	return append(append(b, m.Told...), m.Data...)
 }
 
 // ParseMulticast reads a record about a multicast. Its data is a view of b.
@@ -61,17 +89,27 @@ func ParseMulticast(m *Multicast, b []byte) error {
 		return ErrMalformed
 	}
 	n := binary.BigEndian
-	*m = Multicast{
-		Kind: MulticastKind(b[1]), Missed: n.Uint16(b[2:]),
-		Context: n.Uint32(b[4:]), Number: n.Uint32(b[8:]), Incarnation: n.Uint32(b[12:]),
+	*m = Multicast{Kind: MulticastKind(b[1]), Context: n.Uint32(b[4:]), Number: n.Uint32(b[8:])}
+	count, last, rest := n.Uint16(b[2:]), n.Uint32(b[12:]), b[MulticastHeadLen:]
+	switch m.Kind {
+	case Data:
+		told := toldLen * int(count)
+		if told > len(rest) || last == 0 {
+			return ErrMalformed
+		}
+		m.Incarnation, m.Told, m.Data = last, rest[:told:told], rest[told:]
+		return nil
+	case Ask:
+		m.Ended, last = last, 0
+	case Have:
+		m.Missed, count = count, 0
+	case Withdrawn:
+	case Left:
+		last |= m.Number
+	default:
+		return ErrMalformed
 	}
-	if m.Kind == Data {
-		m.Data = b[MulticastHeadLen:]
-	}
-	switch {
-	case m.Kind == 0, m.Kind >= multicastKinds, m.Kind == Left && m.Number != 0,
-		m.Kind != Have && m.Missed != 0,
-		(m.Kind == Data) != (m.Incarnation != 0), m.Kind != Data && len(b) > MulticastHeadLen:
+	if count != 0 || last != 0 || len(rest) > 0 {
 		return ErrMalformed
 	}
 	return nil

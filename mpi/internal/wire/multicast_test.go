@@ -17,7 +17,10 @@ var multicasts = []struct {
 		"\x1c\x01\x00\x00ABCD\x01\x02\x03\x04abcdxyz"},
 	{Multicast{Kind: Data, Context: 1, Number: 2, Incarnation: 3},
 		"\x1c\x01\x00\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x03"},
+	{Multicast{Kind: Data, Context: 1, Number: 2, Incarnation: 3, Told: []byte("abcdefgh"), Data: []byte("x")},
+		"\x1c\x01\x00\x02\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x03abcdefghx"},
 	{Multicast{Kind: Ask, Context: 1, Number: 2}, "\x1c\x02\x00\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x00"},
+	{Multicast{Kind: Ask, Context: 1, Number: 9, Ended: 7}, "\x1c\x02\x00\x00\x00\x00\x00\x01\x00\x00\x00\x09\x00\x00\x00\x07"},
 	{Multicast{Kind: Have, Context: 1, Number: 2, Missed: 0x0304},
 		"\x1c\x03\x03\x04\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x00"},
 	{Multicast{Kind: Withdrawn, Context: 1, Number: 2}, "\x1c\x04\x00\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x00"},
@@ -33,7 +36,8 @@ func TestMulticast(t *testing.T) {
 		var got Multicast
 		if err := ParseMulticast(&got, b); err != nil || !IsMulticast(b) || got.Kind != want.record.Kind || got.Missed != want.record.Missed ||
 			got.Context != want.record.Context || got.Number != want.record.Number ||
-			got.Incarnation != want.record.Incarnation || !bytes.Equal(got.Data, want.record.Data) {
+			got.Incarnation != want.record.Incarnation || got.Ended != want.record.Ended || !bytes.Equal(got.Told, want.record.Told) ||
+			!bytes.Equal(got.Data, want.record.Data) {
 			t.Errorf("%+v, %v, want %+v", got, err, want.record)
 		}
 		for n := range MulticastHeadLen {
@@ -51,10 +55,11 @@ func TestMulticast_Malformed(t *testing.T) {
 	for name, b := range map[string]string{
 		"says nothing":                "\x1c\x00\x00\x00ABCD\x00\x00\x00\x01abcd",
 		"says what is not known":      "\x1c\x06\x00\x00ABCD\x00\x00\x00\x01\x00\x00\x00\x00",
-		"has what is reserved":        "\x1c\x01\x01\x00ABCD\x00\x00\x00\x01abcd",
+		"tells more than it has":      "\x1c\x01\x00\x02ABCD\x00\x00\x00\x01abcd1234123",
+		"asks, and has what Have has": "\x1c\x02\x01\x00ABCD\x00\x00\x00\x01\x00\x00\x00\x00",
 		"has what is reserved, too":   "\x1c\x02\x00\x01ABCD\x00\x00\x00\x01\x00\x00\x00\x00",
 		"is of no incarnation":        "\x1c\x01\x00\x00ABCD\x00\x00\x00\x01\x00\x00\x00\x00",
-		"asks for an incarnation's":   "\x1c\x02\x00\x00ABCD\x00\x00\x00\x01\x00\x00\x00\x01",
+		"has one's incarnation":       "\x1c\x03\x00\x00ABCD\x00\x00\x00\x01\x00\x00\x00\x01",
 		"asks for one, and says more": "\x1c\x02\x00\x00ABCD\x00\x00\x00\x01\x00\x00\x00\x00a",
 		"says who has left, and what": "\x1c\x05\x00\x00ABCD\x00\x00\x00\x01\x00\x00\x00\x00",
 	} {
@@ -67,6 +72,21 @@ func TestMulticast_Malformed(t *testing.T) {
 	}
 	if err := ParseMulticast(new(Multicast), []byte("\x2c")); !errors.Is(err, ErrVersion) {
 		t.Errorf("another version: %v", err)
+	}
+}
+
+// What each is told is found by rank, and by nobody in a communicator of another size.
+func TestMulticast_ToldTo(t *testing.T) {
+	m := Multicast{Told: AppendTold(AppendTold(AppendTold(nil, 7), 0), 1<<32-1)}
+	for rank, want := range []uint32{7, 0, 1<<32 - 1} {
+		if got, ok := m.ToldTo(rank, 3); got != want || !ok {
+			t.Errorf("rank %d is told %d, %v, want %d", rank, got, ok, want)
+		}
+	}
+	for _, processes := range []int{2, 4} {
+		if got, ok := m.ToldTo(1, processes); ok {
+			t.Errorf("one of %d is told %d of 3", processes, got)
+		}
 	}
 }
 

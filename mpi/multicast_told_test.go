@@ -1,0 +1,95 @@
+package mpi
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
+	"github.com/rawlane/rawlane/mpi/internal/wire"
+)
+
+// What a multicast tells the others takes no record of its own: after the first there is none.
+func TestShare_TellsByMulticasts(t *testing.T) {
+	for _, n := range []int{2, 3, maxTold} {
+		synctest.Test(t, func(t *testing.T) {
+			var worlds []*World
+			for _, ep := range mcdtest.Open(t, n, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}}) {
+				w, err := Open(ep, Config{Algorithms: []Algorithm{{Operation: "allreduce", Name: byEach}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				worlds = append(worlds, w)
+			}
+			sums := func(count int) {
+				t.Helper()
+				inBoth(t, func(c *Comm) error {
+					for k := range count {
+						sum := []int{0}
+						if err := Allreduce(t.Context(), c, []int{k}, sum, Sum); err != nil || sum[0] != n*k {
+							return fmt.Errorf("rank %d, %d: %d, %w", c.Rank(), k, sum[0], err)
+						}
+					}
+					return nil
+				}, worlds...)
+				synctest.Wait()
+			}
+			sent := func() (records uint64) {
+				for _, w := range worlds {
+					records += w.Counters().Frames.Sent
+				}
+				return records
+			}
+			sums(2)
+			before := sent()
+			if sums(20 * multicastWindow); sent() != before {
+				t.Errorf("%d processes: %d frames of records", n, sent()-before)
+			}
+			for _, w := range worlds {
+				w.mu.Lock()
+				for k, l := range w.comm.multicasts.root.listeners {
+					if k != w.comm.rank && l.has != w.comm.multicasts.root.begun-1 {
+						t.Errorf("rank %d has %d, want one less than %d", k, l.has, w.comm.multicasts.root.begun)
+					}
+				}
+				w.mu.Unlock()
+			}
+			inBoth(t, func(c *Comm) error { return c.w.Close() }, worlds...)
+		})
+	}
+}
+
+// Numbers that come late or to a process that takes no frames yet change nothing.
+func TestHearTold(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		before listener
+		told   uint32
+		want   listener
+	}{
+		{"more", listener{met: true, has: 5, heard: 1}, 7, listener{met: true, has: 7, heard: 1}},
+		{"the same", listener{met: true, has: 5}, 5, listener{met: true, has: 5}},
+		{"late", listener{met: true, has: 5}, 4, listener{met: true, has: 5}},
+		{"to a stranger", listener{}, 4, listener{}},
+		{"wrapped", listener{met: true, has: 1<<32 - 2, heard: 1<<32 - 2}, 3, listener{met: true, has: 3, heard: 1<<32 - 2}},
+		{
+			"after many", listener{met: true, has: 5, heard: 1, last: 1}, 1 + 2*multicastAck,
+			listener{met: true, has: 1 + 2*multicastAck, heard: 1 + multicastAck, well: 1},
+		},
+		{
+			"by the deaf", listener{met: true, deaf: true, pause: 3, heard: 1}, 100,
+			listener{met: true, deaf: true, pause: 3, heard: 1, has: 100},
+		},
+	} {
+		comm := &Comm{multicasts: &multicasts{root: root{listeners: []listener{{}, c.before}}}}
+		comm.hearTold(1, c.told)
+		if got := comm.multicasts.root.listeners[1]; got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+	m := &multicasts{root: root{listeners: []listener{{met: true, has: 9}}}}
+	if m.hear(0, &wire.Multicast{Kind: wire.Have, Number: 8}); m.root.listeners[0].has != 9 {
+		t.Errorf("a Have behind a frame that was sent later: %+v", m.root.listeners[0])
+	}
+}
