@@ -31,31 +31,30 @@ func combine[T Element](o collective, data, result []T, op Op[T]) error {
 	if o.rank != 0 {
 		return o.send(0, bytesOf(data))
 	}
-	of := parts(make([]T, len(data)*o.Size()), len(data))
-	if err := gather(o, data, of, 0); err != nil {
+	all := make([]T, len(data)*o.Size())
+	if err := gather(o, data, parts(all, len(data)), 0); err != nil {
 		return err
 	}
-	fold(o.Size(), of, result, op)
+	fold(all, result[:len(data)], op)
 	return nil
 }
 
 // combineHere has each process combine what all have told it.
 func combineHere[T Element](o collective, data, result []T, op Op[T]) error {
-	of := parts(make([]T, len(data)*o.Size()), len(data))
-	copy(of(o.rank), data)
-	err := o.share(bytesOf(data), func(rank int) []byte { return bytesOf(of(rank)) },
-		checkCount("result", len(result), len(data)))
+	all := make([]T, len(data)*o.Size())
+	copy(all[o.rank*len(data):], data)
+	err := o.share(bytesOf(data), bytesOf(all), checkCount("result", len(result), len(data)))
 	if err == nil {
-		fold(o.Size(), of, result, op)
+		fold(all, result[:len(data)], op)
 	}
 	return err
 }
 
-// fold combines the parts of all, by rank, into result.
-func fold[T Element](size int, of func(rank int) []T, result []T, op Op[T]) {
-	copy(result, of(0))
-	for rank := 1; rank < size; rank++ {
-		op.apply(result, of(rank))
+// fold combines the parts of all, by rank, into result, which is as long as each of them.
+func fold[T Element](all, result []T, op Op[T]) {
+	n := copy(result, all)
+	for all = all[n:]; len(all) > 0; all = all[n:] {
+		op.apply(result, all[:n])
 	}
 }
 

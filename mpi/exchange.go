@@ -211,11 +211,10 @@ func allgatherEqual[T Element](o collective, data, all []T) error {
 // gatherHere has each process tell all what it has.
 func gatherHere[T Element](o collective, data, all []T) error {
 	err := checkCount("all", len(all), len(data)*o.Size())
-	of := parts(all, len(data))
 	if err == nil {
-		copy(of(o.rank), data)
+		copy(all[o.rank*len(data):], data)
 	}
-	return o.share(bytesOf(data), func(rank int) []byte { return bytesOf(of(rank)) }, err)
+	return o.share(bytesOf(data), bytesOf(all), err)
 }
 
 // disseminate is Bruck's: in step k each process gives what it has to the one 2^k ranks before it.

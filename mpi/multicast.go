@@ -112,9 +112,9 @@ func (o collective) multicast(buf []byte, root int, first func() error) error {
 	return end(buf, err)
 }
 
-// share multicasts what each process has to all, which put that of rank k into all's k-th part.
+// share multicasts what each process has to all, which put that of rank k into the k-th part of all.
 // These have their numbers before: if it has failed here, as err says, it does not everywhere.
-func (o collective) share(data []byte, all func(rank int) []byte, err error) error {
+func (o collective) share(data, all []byte, err error) error {
 	if o.Size() == 1 {
 		return err
 	}
@@ -122,7 +122,11 @@ func (o collective) share(data []byte, all func(rank int) []byte, err error) err
 		number uint32
 		comes  bool
 	}
-	parts := make([]part, o.Size())
+	var few [maxTold]part
+	parts := few[:min(o.Size(), len(few))]
+	if o.Size() > len(few) {
+		parts = make([]part, o.Size())
+	}
 	m := o.joinMulticasts()
 	for k := range parts {
 		var order error
@@ -150,7 +154,7 @@ func (o collective) share(data []byte, all func(rank int) []byte, err error) err
 		case err != nil:
 			_ = o.listen(m, k, p.number, nil, err) // the same
 		default:
-			failed = errors.Join(failed, o.listen(m, k, p.number, all(k), nil))
+			failed = errors.Join(failed, o.listen(m, k, p.number, all[k*len(data):][:len(data)], nil))
 		}
 	}
 	return failed
