@@ -76,7 +76,8 @@ func (e *IncompleteError) Error() string {
 	case len(e.Missing) == 0:
 		b.WriteString(" (all are there, but the time to hear of conflicts was not over: allow a few milliseconds more)")
 	default:
-		b.WriteString(" (are the missing ones started, on the same switch and VLAN, with the same cluster id?" +
+		b.WriteString(" (are the missing ones started, with the same cluster id, and do frames reach them:" +
+			" on the same switch and VLAN, or over UDP at the right addresses?" +
 			" Those that know this node at another address do not answer: who begins anew keeps its address)")
 	}
 	return b.String()
