@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -67,7 +68,8 @@ func report(ctx context.Context, verb *cobra.Command, err error, stderr io.Write
 			failed = ExitSignal + int(signal.Signal)
 		}
 	}
-	fmt.Fprintf(stderr, "%s: %v\n", verb.CommandPath(), err)
+	text := strings.TrimPrefix(err.Error(), verb.Name()+": ") // a package's name may be the command's
+	fmt.Fprintf(stderr, "%s: %s\n", verb.CommandPath(), text)
 	var usage *usageError
 	if errors.As(err, &usage) {
 		more := "for the flags"

@@ -38,6 +38,22 @@ func TestExecute_BrokenPipe(t *testing.T) {
 	}
 }
 
+// A package's errors begin with its name, which is said once where the command's is the same.
+func TestExecute_SaysItsNameOnce(t *testing.T) {
+	for text, want := range map[string]string{
+		"fails: no file": "fails: no file\n", "no file": "fails: no file\n", "fails over: x": "fails: fails over: x\n",
+	} {
+		root := &cobra.Command{
+			Use: "fails", SilenceErrors: true, SilenceUsage: true,
+			RunE: func(*cobra.Command, []string) error { return errors.New(text) },
+		}
+		var said bytes.Buffer
+		if Execute(context.Background(), root, []string{}, nil, &said, &said); said.String() != want {
+			t.Errorf("%q is said as %q, want %q", text, &said, want)
+		}
+	}
+}
+
 // writeUnread returns the error of a write to a pipe that nobody reads.
 func writeUnread(t *testing.T) error {
 	r, w, err := os.Pipe()

@@ -150,6 +150,10 @@ func wanted(f *pflag.Flag) string {
 	}
 }
 
+// Default says in words what a flag is by default, where that depends on others: as a DefValue they
+// would read like a value to type.
+func Default(f *pflag.FlagSet, flag, text string) { f.Lookup(flag).Usage += " (default: " + text + ")" }
+
 // Choice defines what values a flag has: they are offered when the command line is completed. Flags
 // with several values, separated by commas, are completed one by one.
 func Choice(cmd *cobra.Command, flag string, values ...string) {

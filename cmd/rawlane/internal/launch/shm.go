@@ -29,7 +29,7 @@ const defaultSegment = "rawlane"
 func (c *ClusterFlags) segmentFlag(f *pflag.FlagSet) {
 	f.StringVar(&c.segment, "segment", "",
 		"nodes of this host that give the same name reach each other through shared memory, and others by --link")
-	f.Lookup("segment").DefValue = defaultSegment + " with --link shm, else none"
+	cli.Default(f, "segment", defaultSegment+" with --link shm, else none")
 }
 
 // ThroughMemory reports whether nodes of this host reach each other through shared memory.

@@ -79,16 +79,16 @@ status is the command's: 128 and the signal's number if a signal ended it.
 	cmd.Flags().StringVar(&r.link, "link", "",
 		"kind of link that the programs are told to open: packet, ring, shm, udp or xdp")
 	cli.Choice(cmd, "link", "packet", "ring", "shm", "udp", "xdp")
-	cmd.Flags().Lookup("link").DefValue = "ring, or udp where there are no namespaces"
+	cli.Default(cmd.Flags(), "link", "ring, or udp where there are no namespaces")
 	cmd.Flags().StringVar(&r.segment, "segment", "",
 		"name of a segment in which the programs' links meet, and reach each other through shared memory")
-	cmd.Flags().Lookup("segment").DefValue = "run with --link shm, else none"
+	cli.Default(cmd.Flags(), "segment", "run with --link shm, else none")
 	cmd.Flags().StringVar(&r.hosts, "hosts", "",
 		"file of hosts on which the programs run, by ssh: lines of NAME, NAME:SLOTS or NAME slots=SLOTS")
 	cmd.Flags().StringVar(&r.shell, "remote-shell", sshCommand,
 		"what runs a command there, given NAME and COMMAND")
 	cmd.Flags().StringVar(&r.iface, "interface", "", "network interface of the programs on hosts")
-	cmd.Flags().Lookup("interface").DefValue = "the only one that is up there"
+	cli.Default(cmd.Flags(), "interface", "the only one that is up there")
 	cmd.Flags().StringVar(&r.pin, "pin", "auto",
 		"where programs on hosts run: auto, each on its share of the host's cores, if there is one for each, or none")
 	cli.Choice(cmd, "pin", pins...)
