@@ -42,6 +42,28 @@ func TestFailoverDampsFlappingPaths(t *testing.T) {
 	}
 }
 
+// A path whose peer begins late is not one that flaps when it goes down for the first time.
+func TestFailoverDampsNoLatePeer(t *testing.T) {
+	e := newEnd(t, low, high)
+	for _, vid := range probed.VIDs {
+		e.answer[vid] = false
+	}
+	e.until(10, control.PathDown)
+	for _, vid := range probed.VIDs {
+		e.answer[vid] = true
+	}
+	e.until(10, control.PathUp)
+	for _, want := range []time.Duration{1, 2} {
+		e.answer[10] = false
+		e.until(10, control.PathDown)
+		e.answer[10] = true
+		e.until(10, control.PathWaitToRestore)
+		if got := e.until(10, control.PathUp).Round(100 * time.Millisecond); got != want*probed.WaitToRestore {
+			t.Errorf("held for %v, want %v", got, want*probed.WaitToRestore)
+		}
+	}
+}
+
 // A failover that takes up where another one has ended does not take the path that was down for up
 // before that has held.
 func TestFailoverAdoptsAMovedPair(t *testing.T) {

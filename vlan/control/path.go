@@ -64,6 +64,7 @@ type path struct {
 	aliveOnOtherPath monotime.Time // first answer by another path since the first of the misses, or zero
 	since            monotime.Time // of WaitToRestore
 	hold             time.Duration // how long WaitToRestore lasts; longer for a path that flaps
+	answered         bool          // it was up, and not only taken for it
 	restored         monotime.Time // when it was up again, or zero
 	reported         PathState     // the peer's state of it
 	reportedSince    monotime.Time // of its being reported as WaitToRestore
@@ -158,7 +159,8 @@ func (path *path) awaits(number uint32) bool {
 
 // enter changes the state, and ends the wait of the old one. A path that goes down soon after it
 // was restored flaps: it has to hold for twice as long the next time, so that its pair is not moved
-// to and fro. Source: route flap damping, RFC 2439; here with BFD's states.
+// to and fro. One that answers for the first time, as its peer has begun late, was not restored.
+// Source: route flap damping, RFC 2439; here with BFD's states.
 func (f *Failover) enter(path *path, s PathState) {
 	if s == PathDown && path.state <= PathSuspect {
 		if !path.restored.IsZero() && f.now.Sub(path.restored) < flapTimes*path.hold {
@@ -167,8 +169,11 @@ func (f *Failover) enter(path *path, s PathState) {
 			path.hold = f.cfg.WaitToRestore
 		}
 	}
-	if s == PathUp && path.state == PathWaitToRestore {
-		path.restored = f.now
+	if s == PathUp {
+		if path.state == PathWaitToRestore && path.answered {
+			path.restored = f.now
+		}
+		path.answered = true
 	}
 	if s != path.state && !(s == PathUp && path.state == PathSuspect) {
 		f.revision++
