@@ -152,16 +152,13 @@ func (w *World) awaitOffer(r *Request) {
 	polled := false
 	defer func() {
 		if !polled {
-			w.mu.Lock()
 			w.complete(r, errUnreturned)
 			w.mu.Unlock()
 		}
 	}()
 	start, s := time.Now(), &r.send
 	for k := 0; k < offerPolls && !w.engine.HasOffer(s.To, &s.Envelope) && time.Since(start) < offerTime; k++ {
-		w.mu.Unlock()
-		w.ep.Progress()
-		w.mu.Lock()
+		w.pollOutside()
 	}
 	polled = true
 }

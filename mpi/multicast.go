@@ -164,9 +164,6 @@ func (o collective) share(data, all []byte, err error) error {
 // times it says which have come.
 func (o collective) listen(m *multicasts, root int, number uint32, buf []byte, err error) error {
 	w := o.w
-	if err == nil {
-		w.ep.Progress() // what has come needs no wait
-	}
 	w.mu.Lock()
 	s := m.sources[root]
 	r := w.spare.request()
@@ -179,6 +176,9 @@ func (o collective) listen(m *multicasts, root int, number uint32, buf []byte, e
 		w.spare.keepRequest(r)
 		w.run()
 	}()
+	if err == nil && !s.slot(number).came {
+		w.pollOutside() // what has come by now needs no wait
+	}
 	switch v := s.slot(number); {
 	case err != nil:
 	case v.came:

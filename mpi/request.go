@@ -109,6 +109,13 @@ func (w *World) awaitOutside(ctx context.Context, c *mcd.Completion) error {
 	return w.await(ctx, c)
 }
 
+// pollOutside polls once for one that holds mu, as awaitOutside waits.
+func (w *World) pollOutside() {
+	w.mu.Unlock()
+	defer w.mu.Lock()
+	w.ep.Progress()
+}
+
 // Wait waits until the request is complete. The end of ctx ends the wait, and not the request.
 // Errors: ErrTruncate, ErrCancelled, ErrRevoked, ErrClosed; a *ProcessError; ctx's.
 func (r *Request) Wait(ctx context.Context) (Status, error) {
