@@ -112,8 +112,8 @@ func (o collective) multicast(buf []byte, root int, first func() error) error {
 	return end(buf, err)
 }
 
-// share multicasts what each process has to all, which put that of rank k into the k-th part of all.
-// These have their numbers before: if it has failed here, as err says, it does not everywhere.
+// share multicasts what each process has to all, which put that of rank k into the k-th part of
+// all. These have their numbers before: if it has failed here, as err says, it does not everywhere.
 func (o collective) share(data, all []byte, err error) error {
 	if o.Size() == 1 {
 		return err

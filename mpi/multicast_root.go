@@ -218,8 +218,8 @@ func (m *multicasts) hear(rank int, d *wire.Multicast) {
 }
 
 // hearTold takes in up to which number a process says that it has all, where it does not say how
-// many it has missed: if it has missed some, it says so by the next Have. The caller holds World.mu,
-// and has what is queued carried out.
+// many it has missed: if it has missed some, it says so by the next Have. The caller holds
+// World.mu, and has what is queued carried out.
 func (c *Comm) hearTold(rank int, number uint32) {
 	l := &c.multicasts.root.listeners[rank]
 	if !l.met || !l.hasAll(number) {
