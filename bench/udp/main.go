@@ -82,7 +82,8 @@ func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 			Got: b.latency.Find(latency).Over(b.latency.Find(cPolled))},
 		{What: "messages at least 0.8 x trains in C whose receiver sleeps", Limit: 0.8, AtLeast: true,
 			Got: b.stream.Find(frames).Over(b.stream.Find(cSleeps))},
-		{What: "put of 1 MiB at least 2 GB/s", Limit: 2, AtLeast: true, Got: b.stream.Find(puts).Median() / 1e3},
+		{What: "put of 1 MiB at least 0.4 x trains in C whose receiver sleeps", Limit: 0.4, AtLeast: true,
+			Got: b.stream.Find(puts).Over(b.stream.Find(cSleeps))}, // 2 GB/s where those reach 5
 	}
 	return r, nil
 }
