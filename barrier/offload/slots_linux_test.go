@@ -122,9 +122,9 @@ func TestUnit_LeavesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(string(maps)) {
-			var from, to int
+			var from, to uint64
 			_, err := fmt.Sscanf(line, "%x-%x", &from, &to)
-			if err == nil && strings.Contains(line, "bpf-map") && to-from >= 64*int(unsafe.Sizeof(slot.Slot{})) {
+			if err == nil && strings.Contains(line, "bpf-map") && to-from >= 64*uint64(unsafe.Sizeof(slot.Slot{})) {
 				mapped++ // the slots, and not what is unmapped with the garbage
 			}
 		}

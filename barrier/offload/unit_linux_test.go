@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -29,11 +30,12 @@ const envHold = "RAWLANE_TEST_OFFLOAD_HOLD" // set in a process that holds a uni
 
 func TestMain(m *testing.M) {
 	if os.Getenv(envHold) != "" {
-		_, err := offload.Open(testbed.Interface(0))
+		u, err := offload.Open(testbed.Interface(0))
 		if fmt.Println(err); err != nil {
 			os.Exit(1)
 		}
-		select {}
+		time.Sleep(time.Hour) // "select {}" is a deadlock where nothing else could wake the program
+		runtime.KeepAlive(u)
 	}
 	os.Exit(testbed.Main(m))
 }

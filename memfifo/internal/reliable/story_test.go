@@ -190,14 +190,14 @@ func (st *story) Do(words []string) error {
 }
 
 func (st *story) command(words []string) error {
-	options := map[string]int{
+	options := map[string]uint32{
 		"size": 120, "start": 0, "records": 1, "bytes": 100, "lane": 0, "sequence": 0, "ack": 0, "credit": Window,
 	}
 	for _, w := range words[1:] {
 		key, value, is := strings.Cut(w, "=")
-		n, err := strconv.Atoi(value)
+		n, err := strconv.ParseUint(value, 10, 32)
 		if _, known := options[key]; is && known && err == nil {
-			options[key] = n
+			options[key] = uint32(n)
 		}
 		if key == "trip" {
 			if st.Trip, err = time.ParseDuration(value); err != nil {
@@ -208,7 +208,7 @@ func (st *story) command(words []string) error {
 	switch words[0] {
 	case "ends":
 		st.Start()
-		st.size, st.start = options["size"], uint32(options["start"])
+		st.size, st.start = int(options["size"]), options["start"]
 		st.Nodes = make([]transcript.Node, 2)
 		st.begin(0)
 		st.begin(1)
@@ -227,7 +227,7 @@ func (st *story) command(words []string) error {
 	switch words[0] {
 	case "write":
 		for range options["records"] {
-			if !e.write(st.Now, lane, options["bytes"]) {
+			if !e.write(st.Now, lane, int(options["bytes"])) {
 				return errors.New("no room")
 			}
 		}
@@ -257,12 +257,12 @@ func (st *story) command(words []string) error {
 
 // say sends a frame that an end has not sent, between the current incarnations or others. Data
 // brings the next record of the end's program.
-func (st *story) say(e *storyEnd, words []string, options map[string]int) error {
+func (st *story) say(e *storyEnd, words []string, options map[string]uint32) error {
 	kinds := map[string]Kind{"data": Data, "ack": Ack, "hello": Hello, "hello_ack": HelloAck, "bye": Bye, "bye_ack": ByeAck}
 	lane := uint8(options["lane"])
 	h := Header{
 		Lane: lane, AckLane: lane, Credit: uint16(options["credit"]), Src: e.c.local, Dst: e.c.remote,
-		Sequence: uint32(options["sequence"]), Ack: uint32(options["ack"]),
+		Sequence: options["sequence"], Ack: options["ack"],
 	}
 	if len(words) > 2 {
 		h.Kind = kinds[words[2]]
