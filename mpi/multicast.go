@@ -375,7 +375,7 @@ func (w *World) takeMulticast(from matching.Rank, rec []byte, reliable bool) err
 	case !reliable || early && d.Kind == wire.Ask: // which is asked for again
 		return nil
 	case early:
-		d.Data = bytes.Clone(d.Data)
+		d.Told, d.Data = bytes.Clone(d.Told), bytes.Clone(d.Data)
 		return w.keepEarly(e)
 	case d.Kind == wire.Data || d.Kind == wire.Ask:
 		w.sayLeft(from, d.Context)

@@ -93,3 +93,36 @@ func TestHearTold(t *testing.T) {
 		t.Errorf("a Have behind a frame that was sent later: %+v", m.root.listeners[0])
 	}
 }
+
+// What a multicast tells that comes before its communicator is made here is kept as it was: the
+// record's memory is that of others then.
+func TestTold_Early(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := openTwo(t, Config{})
+		c := &Comm{w: w, context: 1000, members: w.comm.members}
+		c.place()
+		var record []byte
+		w.beginMaking()
+		w.mu.Lock()
+		for _, d := range []*wire.Multicast{
+			{Kind: wire.Have, Number: 1}, // it has given up what was not called here
+			{Kind: wire.Data, Number: 1, Incarnation: 7, Told: wire.AppendTold(wire.AppendTold(nil, 1), 0), Data: []byte("x")},
+		} {
+			d.Context = c.context
+			record = wire.AppendMulticast(record[:0], d)
+			if err := w.takeMulticast(1, record, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for k := range record {
+			record[k] = 0x41
+		}
+		w.mu.Unlock()
+		w.add(c)
+		w.endMaking()
+		if l := c.multicasts.root.listeners[1]; !l.met || l.has != 1 {
+			t.Errorf("%+v, want one that has 1", l)
+		}
+		inBoth(t, func(c *Comm) error { return c.w.Close() }, w, other)
+	})
+}
