@@ -22,7 +22,8 @@ import (
 // A root keeps the last multicastWindow. After the first, and then each multicastAck of them, the
 // others tell it that they have all so far; it waits for that before the second, and then before it
 // would forget one that somebody lacks. Among few, each multicast tells the others that, too: where
-// all have roots' turns, as in an Allreduce by each, it takes no message of its own.
+// all have roots' turns, as in an Allreduce by each, it takes no message of its own. What was told
+// so may be lost, and given up: a root that waits asks, too, what the others have.
 //
 // Source: Hoefler, Siebert, Rehm, "A practically constant-time MPI Broadcast Algorithm for
 // large-scale InfiniBand Clusters with Multicast", IPDPS 2007, whose second stage sends all data
@@ -59,15 +60,6 @@ type multicastWait struct {
 	from       *source
 	multicasts *multicasts
 	number     uint32
-}
-
-// awaited is a multicast that a process waits for.
-type awaited struct {
-	comm   *Comm
-	from   *source
-	number uint32
-	due    time.Time // when it is asked for
-	pause  time.Duration
 }
 
 // multicast is a Bcast by multicasts of what there is at the root once all have done first, which
@@ -205,16 +197,9 @@ func (o collective) await(r *Request, s *source, number uint32) error {
 	r.multicast = multicastWait{from: s, number: number}
 	s.slot(number).request = r
 	w.activate(r)
-	due := time.Now().Add(askAfter)
-	w.awaited = append(w.awaited, awaited{o.Comm, s, number, due, askAfter})
-	w.askAt(due)
+	o.beginAsking(s, number)
 	w.askBehind(s)
-	defer func() {
-		k := slices.IndexFunc(w.awaited, func(a awaited) bool { return a.from == s && a.number == number })
-		last := len(w.awaited) - 1
-		w.awaited[k], w.awaited[last] = w.awaited[last], awaited{}
-		w.awaited = w.awaited[:last]
-	}()
+	defer o.endAsking(s, number)
 	return o.sleep(r, w.expected(s.rank))
 }
 
@@ -367,17 +352,18 @@ func (w *World) takeMulticast(from matching.Rank, rec []byte, reliable bool) err
 	}
 	c := w.comms[d.Context]
 	early := c == nil && w.making > 0 && !w.engine.Revoked(d.Context)
+	asks := d.Kind == wire.Ask || d.Kind == wire.Waiting
 	switch {
 	case !reliable && d.Kind != wire.Data:
 		return wire.ErrMalformed
 	case c != nil && !c.left:
 		return c.takeMulticast(from, d, reliable)
-	case !reliable || early && d.Kind == wire.Ask: // which is asked for again
+	case !reliable || early && asks: // which is asked again
 		return nil
 	case early:
 		d.Told, d.Data = bytes.Clone(d.Told), bytes.Clone(d.Data)
 		return w.keepEarly(e)
-	case d.Kind == wire.Data || d.Kind == wire.Ask:
+	case d.Kind == wire.Data || asks:
 		w.sayLeft(from, d.Context)
 	}
 	return nil
@@ -411,6 +397,10 @@ func (c *Comm) takeMulticast(from matching.Rank, d *wire.Multicast, reliable boo
 		m.root.listeners[k].left = true
 		c.goOn()
 		m.source(k, from).leave(c)
+	case wire.Waiting:
+		if s := m.source(k, from); int32(s.ended-d.Number) >= 0 {
+			c.sendMulticast(k, &wire.Multicast{Kind: wire.Have, Number: s.ended})
+		} // else it hears so later, or asks again
 	case wire.Withdrawn:
 		if s := m.source(k, from); s.expects(d.Number) {
 			if r := s.slot(d.Number).request; r != nil {
@@ -434,53 +424,4 @@ func (c *Comm) takeMulticast(from matching.Rank, d *wire.Multicast, reliable boo
 		w.askBehind(s)
 	}
 	return nil
-}
-
-// askAt has ask called at an instant, or before. The caller holds mu.
-func (w *World) askAt(due time.Time) {
-	if w.nextAsk.IsZero() || due.Before(w.nextAsk) {
-		w.nextAsk = due
-		w.asking.Reset(time.Until(due))
-	}
-}
-
-// ask asks for the multicasts that have not come in time.
-func (w *World) ask() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.nextAsk = time.Time{}
-	if w.closed {
-		return
-	}
-	now := time.Now()
-	for k := range w.awaited {
-		a := &w.awaited[k]
-		if !a.from.expects(a.number) {
-			continue
-		}
-		if !now.Before(a.due) {
-			w.askFor(a, now)
-		}
-		w.askAt(a.due)
-	}
-	w.beginTouched()
-}
-
-// askBehind asks for the multicasts that have not come, but a later one of that source has. The
-// caller holds mu, and has what is queued carried out.
-func (w *World) askBehind(s *source) {
-	for k := range w.awaited {
-		a := &w.awaited[k]
-		if a.from == s && a.pause == askAfter && s.latest-a.number < multicastWindow && s.expects(a.number) {
-			w.askFor(a, time.Now())
-		}
-	}
-}
-
-func (w *World) askFor(a *awaited, now time.Time) {
-	a.pause = min(2*a.pause, maxAskAfter)
-	a.due = now.Add(a.pause)
-	w.stats.Asked++
-	a.comm.sendMulticast(a.comm.rankOf(a.from.rank),
-		&wire.Multicast{Kind: wire.Ask, Number: a.number, Ended: a.from.ended})
 }

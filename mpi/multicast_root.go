@@ -91,8 +91,13 @@ func (o collective) awaitRoom(m *multicasts, number uint32) error {
 		expect = append(expect, w.expected(rank)...)
 	}
 	defer w.spare.keepRequest(r)
+	o.beginAsking(nil, number)
+	defer o.endAsking(nil, number)
 	return o.sleep(r, expect)
 }
+
+// lacks reports whether the listener may ask for the multicast whose place another one takes.
+func (l *listener) lacks(number uint32) bool { return int32(number-l.has) > multicastWindow }
 
 // hasRoom reports whether all that live have the multicast whose place another one takes; and the
 // first, before the second goes. The caller holds World.mu.
@@ -100,8 +105,7 @@ func (c *Comm) hasRoom(m *multicasts, number uint32) bool {
 	for k, rank := range c.members {
 		l := &m.root.listeners[k]
 		stranger := number != 1 && !l.met
-		lacks := stranger || int32(number-l.has) > multicastWindow
-		if k != c.rank && lacks && !l.left && c.w.all[rank].err == nil {
+		if k != c.rank && (stranger || l.lacks(number)) && !l.left && c.w.all[rank].err == nil {
 			return false
 		}
 	}

@@ -1,13 +1,17 @@
 package mpi
 
 import (
+	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/mpi/internal/wire"
+	"github.com/rawlane/rawlane/transport"
 )
 
 // What a multicast tells the others takes no record of its own: after the first there is none.
@@ -125,4 +129,110 @@ func TestTold_Early(t *testing.T) {
 		}
 		inBoth(t, func(c *Comm) error { return c.w.Close() }, w, other)
 	})
+}
+
+// deafLink is a link to which multicasts of some others do not come.
+type deafLink struct {
+	transport.Link
+	lost func(src transport.MAC) bool
+}
+
+func (l *deafLink) Unwrap() transport.Link { return l.Link }
+
+func (l *deafLink) Poll(frames []transport.Frame) (int, error) {
+	n, err := l.Link.Poll(frames)
+	kept := 0
+	for _, f := range frames[:n] {
+		if !f.Dst.IsMulticast() || !l.lost(f.Src) {
+			frames[kept] = f
+			kept++
+		}
+	}
+	return kept, err
+}
+
+// Roots that have not heard what they were told, and have given up the multicasts that told it, wait
+// in the same Allreduce, before they listen; or one does, and the other has given up its multicast
+// without a wait. They ask what the others have, and go on.
+func TestTold_Lost(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		n     int
+		lost  func(from, to int) bool
+		gives bool // rank 1 gives up one Bcast more, and goes to a barrier
+	}{
+		{name: "two", n: 2, lost: func(int, int) bool { return true }},
+		{name: "three in a circle", n: 3, lost: func(from, to int) bool { return from == (to+1)%3 }},
+		{name: "one of two, the other goes on", n: 2, lost: func(_, to int) bool { return to == 0 }, gives: true},
+	} {
+		for failing := multicastWindow - 2; failing <= multicastWindow+1; failing++ {
+			t.Run(fmt.Sprintf("%s, after %d", c.name, failing), bubbled(func(t *testing.T) {
+				var lost atomic.Bool
+				var worlds []*World
+				nodes := make(map[transport.MAC]int)
+				for _, ep := range mcdtest.Open(t, c.n, mcdtest.Config{
+					Endpoint: mcd.Config{Spin: -1},
+					Wrap: func(node mcd.NodeID, _ int, l transport.Link) transport.Link {
+						nodes[l.MAC()] = int(node)
+						return &deafLink{l, func(src transport.MAC) bool {
+							return lost.Load() && c.lost(nodes[src], int(node))
+						}}
+					},
+				}) {
+					w, err := Open(ep, Config{Algorithms: []Algorithm{
+						{Operation: "bcast", Name: byMulticast}, {Operation: "allreduce", Name: byEach},
+					}})
+					if err != nil {
+						t.Fatal(err)
+					}
+					worlds = append(worlds, w)
+				}
+				sum := func(c *Comm, patience time.Duration) error {
+					ctx, cancel := context.WithTimeout(t.Context(), patience)
+					defer cancel()
+					return Allreduce(ctx, c, []int{1}, []int{0}, Sum)
+				}
+				inBoth(t, func(c *Comm) error { return sum(c, time.Second) }, worlds...)
+				synctest.Wait()
+				lost.Store(true)
+				start := time.Now()
+				inBoth(t, func(c *Comm) error {
+					for k := range failing {
+						_ = sum(c, askAfter/2) // nobody asks
+						time.Sleep(time.Until(start.Add(time.Duration(k+1) * askAfter)))
+					}
+					return nil
+				}, worlds...)
+				lost.Store(c.gives)
+				inBoth(t, func(comm *Comm) error {
+					if c.gives {
+						ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+						defer cancel()
+						if comm.rank == 1 {
+							cancel()
+						}
+						if err := Bcast(ctx, comm, []int{1}, 0); err != nil && comm.rank == 0 {
+							t.Errorf("the root: %v", err)
+						}
+						ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
+						defer cancel()
+						if err := comm.Barrier(ctx); err != nil { // no multicast is awaited in it
+							return err
+						}
+					}
+					for k := range 2 * multicastWindow {
+						if err := sum(comm, time.Minute); err != nil {
+							return fmt.Errorf("rank %d, %d: %w", comm.rank, k, err)
+						}
+					}
+					return nil
+				}, worlds...)
+				inBoth(t, func(c *Comm) error { return c.w.Close() }, worlds...)
+			}))
+		}
+	}
+}
+
+func bubbled(test func(t *testing.T)) func(t *testing.T) {
+	return func(t *testing.T) { synctest.Test(t, test) }
 }

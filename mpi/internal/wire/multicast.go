@@ -15,6 +15,7 @@ const (
 	Have                               // all up to Number have, Missed since the last Have not as frames
 	Withdrawn                          // Number, which was asked for, was given up
 	Left                               // the sender takes no more, and answers nobody
+	Waiting                            // the sender's next one waits until all up to Number have come
 )
 
 // MulticastHeadLen is the length of what goes before the data of a multicast.
@@ -53,7 +54,7 @@ func IsMulticast(b []byte) bool { return len(b) > 0 && b[0] == Version<<4|multic
 // AppendMulticast appends a record about a multicast to b.
 //
 //	 0 version (4 bits), kind (4 bits)
-//	 1 1 Data, 2 Ask, 3 Have, 4 Withdrawn, 5 Left
+//	 1 1 Data, 2 Ask, 3 Have, 4 Withdrawn, 5 Left, 6 Waiting
 //	 2 missed, 2 bytes                           Have
 //	 2 how many processes are told, 2 bytes      Data; else 0
 //	 4 context, 4 bytes
@@ -103,7 +104,7 @@ func ParseMulticast(m *Multicast, b []byte) error {
 		m.Ended, last = last, 0
 	case Have:
 		m.Missed, count = count, 0
-	case Withdrawn:
+	case Withdrawn, Waiting:
 	case Left:
 		last |= m.Number
 	default:
