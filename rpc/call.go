@@ -59,7 +59,7 @@ func (d *Domain) CallWith(
 		case <-ctx.Done():
 			return nil, fmt.Errorf("%w: %w", ctx.Err(), err)
 		case <-d.ended.Done():
-			return nil, err
+			return nil, fmt.Errorf("%w: %w", ErrClosed, err)
 		case <-time.After(pause):
 		}
 	}

@@ -79,6 +79,29 @@ func TestIdempotent_Ends(t *testing.T) {
 	})
 }
 
+// A call that is to be made again ends with ErrClosed where its own domain closes before.
+func TestIdempotent_ItsDomainCloses(t *testing.T) {
+	bubble(t, 2, fault.Config{}, rpc.Config{}, func(t *testing.T, c *cluster) {
+		c.serve(t, 1, "wait", func(ctx context.Context, _ mcd.NodeID, _, _ []byte) ([]byte, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		result := make(chan error)
+		go func() {
+			_, err := c.nodes[0].CallWith(t.Context(), 1, "wait", nil, rpc.Options{Idempotent: true})
+			result <- err
+		}()
+		synctest.Wait()
+		must(t, c.nodes[1].Close())
+		c.reopen(t, 1)
+		time.Sleep(time.Minute) // what is there is that nobody serves it
+		must(t, c.nodes[0].Close())
+		if err := <-result; !errors.Is(err, rpc.ErrClosed) || !errors.Is(err, rpc.ErrNoService) {
+			t.Errorf("%v, want ErrClosed, and what stood in the way", err)
+		}
+	})
+}
+
 // A call to a node whose port is another program's fails, and does not wait for ever; those to
 // others go on.
 func TestCall_AnotherProgramsPort(t *testing.T) {
