@@ -78,22 +78,54 @@ func (f *forwarder) pass(ctx context.Context, a net.Conn) {
 	}
 	defer context.AfterFunc(ctx, func() { reset(b) })()
 	var both sync.WaitGroup
-	both.Go(func() { half(a, b) })
-	both.Go(func() { half(b, a) })
+	there, back := make(chan struct{}), make(chan struct{}) // closed when that half has ended
+	both.Go(func() { half(b, a, there, back) })
+	both.Go(func() { half(a, b, back, there) })
 	both.Wait()
 	_, _ = a.Close(), b.Close() // both halves have ended
 }
 
 // half copies what comes from one connection to the other until its end, which is passed on. If
-// either fails, both are reset: neither half can be trusted any more.
-func half(to, from net.Conn) {
+// either fails, both are reset: neither half can be trusted any more. It returns once the other
+// half has ended, too.
+func half(to, from net.Conn, ended chan<- struct{}, other <-chan struct{}) {
 	_, err := io.Copy(&watchful{to, from}, from)
 	if err == nil {
 		err = to.(interface{ CloseWrite() error }).CloseWrite()
 	}
+	close(ended)
+	if err == nil {
+		err = watch(from, other)
+		if errors.Is(err, syscall.EPIPE) { // there is nobody for the other half; this one was whole
+			_, _ = to.Close(), from.Close()
+			return
+		}
+	}
 	if err != nil {
 		reset(to)
 		reset(from)
+	}
+}
+
+// watch looks at the source of a half that has ended until the other half has. Nobody reads it any
+// more, and as long as there is nothing to be written to it nobody else hears that it is gone. A
+// broken pipe counts the second time: it may be the other half's end, which is known by then.
+func watch(from net.Conn, other <-chan struct{}) error {
+	tick := time.NewTicker(lookAfter)
+	defer tick.Stop()
+	for broken := false; ; {
+		select {
+		case <-other:
+			return nil
+		case <-tick.C:
+		}
+		_, err := from.Write(nil)
+		switch {
+		case errors.Is(err, syscall.EPIPE) && !broken:
+			broken = true
+		case err != nil && !errors.Is(err, os.ErrDeadlineExceeded): // the other half has that
+			return err
+		}
 	}
 }
 

@@ -19,16 +19,14 @@ import (
 	"github.com/rawlane/rawlane/rawnet"
 )
 
-// chain is a TCP address whose connections go over rawlane to another one, by a proxy on each of two
-// nodes, for as long as the test. stop ends the proxies, and returns when they have ended.
-func chain(t *testing.T, server string) (addr string, failures <-chan error, stop func()) {
+// open gives two nodes a Net each, for as long as the test.
+func open(t *testing.T) (nets []*rawnet.Net) {
 	t.Helper()
 	eps, closeAll, err := mcdtest.Start(2, mcdtest.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = closeAll() })
-	var nets []*rawnet.Net
 	for _, ep := range eps {
 		n, err := rawnet.Open(ep, rawnet.Config{})
 		if err != nil {
@@ -37,6 +35,14 @@ func chain(t *testing.T, server string) (addr string, failures <-chan error, sto
 		t.Cleanup(func() { _ = n.Close() })
 		nets = append(nets, n)
 	}
+	return nets
+}
+
+// chain is a TCP address whose connections go over rawlane to another one, by a proxy on each of two
+// nodes, for as long as the test. stop ends the proxies, and returns when they have ended.
+func chain(t *testing.T, server string) (addr string, failures <-chan error, stop func()) {
+	t.Helper()
+	nets := open(t)
 	inner, err := nets[1].Listen("server")
 	if err != nil {
 		t.Fatal(err)
@@ -214,16 +220,103 @@ func TestReset_WhileTheServerReadsNothing(t *testing.T) {
 	}
 	_ = c.SetLinger(0)
 	_ = c.Close()
+	isReset(t, server)
+}
+
+// isReset waits until a connection that nobody reads was reset.
+func isReset(t *testing.T, c net.Conn) {
+	t.Helper()
 	const patience = time.Minute
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		_, err := server.Write(nil)
-		if errors.Is(err, syscall.ECONNRESET) {
+		_, err := c.Write(nil)
+		if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) { // EPIPE: behind the end of a half
 			break
 		}
 		if time.Since(begun) > patience {
-			t.Fatalf("the server's connection is there after %v: %v", patience, err)
+			t.Fatalf("the connection is there after %v: %v", patience, err)
 		}
 	}
+}
+
+// A connection whose one half has ended is not kept where the end of that half is gone, though the
+// other one has nothing to say: what it has sent arrives all the same.
+func TestPass_BehindAHalfClose(t *testing.T) {
+	for name, dropped := range map[string]bool{"reset": true, "open": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			accepted, servers := make(chan *net.TCPConn, 1), make(chan *net.TCPConn, 1)
+			client := dial(t, serve(t, func(c *net.TCPConn) { accepted <- c }))
+			server := serve(t, func(c *net.TCPConn) { servers <- c })
+			f := &forwarder{dial: func(ctx context.Context) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "tcp", server)
+			}}
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() { f.pass(ctx, <-accepted); close(ended) }()
+			s := <-servers
+			defer s.Close()
+			if _, err := client.Write(long[:100_000]); err != nil {
+				t.Fatal(err)
+			}
+			_ = client.CloseWrite()
+			time.Sleep(lookAfter / 2) // all is passed on
+			if dropped {
+				_ = client.SetLinger(0)
+				_ = client.Close()
+			}
+			select {
+			case <-ended:
+			case <-time.After(5 * lookAfter):
+			}
+			select {
+			case <-ended:
+				if !dropped {
+					t.Error("a connection ended whose client waits")
+				}
+			default:
+				if dropped {
+					t.Error("the connection is kept")
+				}
+			}
+			if got, err := io.ReadAll(s); err != nil || !bytes.Equal(got, long[:100_000]) {
+				t.Errorf("%d bytes, %v", len(got), err)
+			}
+			cancel()
+			<-ended
+		})
+	}
+}
+
+// What a program of rawnet cuts off behind its half's end is cut off for a server that says nothing.
+func TestReset_BehindAHalfClose(t *testing.T) {
+	nets := open(t)
+	servers := make(chan *net.TCPConn, 1)
+	server := serve(t, func(c *net.TCPConn) { servers <- c })
+	l, err := nets[1].Listen("server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &forwarder{dial: func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", server)
+	}}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- f.serve(ctx, l) }()
+	defer func() { cancel(); <-ended }()
+	dialed, err := nets[0].Dial(rawnet.Network, "1:server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := dialed.(*rawnet.Conn)
+	_ = c.CloseWrite()
+	s := <-servers
+	defer s.Close()
+	if got, err := io.ReadAll(s); len(got) > 0 || err != nil {
+		t.Fatalf("%q, %v", got, err)
+	}
+	_ = c.SetLinger(0)
+	_ = c.Close()
+	isReset(t, s)
 }
 
 // end is an end of a connection whose Write fails.
