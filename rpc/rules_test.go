@@ -225,6 +225,19 @@ func TestInvoke_Errors(t *testing.T) {
 	})
 }
 
+// What is in the memory for the response is not a part of the value.
+func TestInvoke_MemoryThatIsNotEmpty(t *testing.T) {
+	bubble(t, 2, fault.Config{}, rpc.Config{}, func(t *testing.T, c *cluster) {
+		c.serve(t, 1, "double", rpc.Typed(rpc.JSON, func(_ context.Context, _ mcd.NodeID, n int) (int, error) { return 2 * n, nil }))
+		for _, o := range []rpc.Options{{Response: make([]byte, 100)}, {Response: make([]byte, 0, 100)}, {}} {
+			n, err := rpc.Invoke[int](t.Context(), c.nodes[0], rpc.JSON, 1, "double", 21, o)
+			if n != 42 || err != nil {
+				t.Errorf("with %d bytes: %d, %v", len(o.Response), n, err)
+			}
+		}
+	})
+}
+
 // Close ends the calls that wait, at once: it does not wait for handlers before.
 func TestClose_EndsCallsAtOnce(t *testing.T) {
 	bubble(t, 2, fault.Config{}, rpc.Config{}, func(t *testing.T, c *cluster) {

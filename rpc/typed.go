@@ -32,7 +32,7 @@ func Invoke[Resp, Req any](
 	if b, err = d.CallWith(ctx, to, service, b, o); err != nil {
 		return resp, err
 	}
-	if err = codec.Unmarshal(b, &resp); err != nil {
+	if err = codec.Unmarshal(b[len(o.Response):], &resp); err != nil {
 		err = callError(to, service, err)
 	}
 	return resp, err
