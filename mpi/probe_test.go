@@ -4,8 +4,11 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/mpi"
 	"github.com/rawlane/rawlane/transport/fault"
 )
@@ -96,4 +99,38 @@ func TestProbe_ProcNull(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Of a message that was taken before its sender went, a short one is received; the bytes of a long
+// one are gone, which its receive says at once, and names the process, also if that has begun anew.
+func TestMRecv_OfAProcessThatIsDown(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+			worlds := openAll(t, eps, mpi.Config{})
+			stays, leaves := worlds[0].Comm(), worlds[1].Comm()
+			mpi.Isend(leaves, []byte{7}, 0, 1)
+			mpi.Isend(leaves, make([]byte, 100_000), 0, 2)
+			short, err := stays.Mprobe(t.Context(), 1, 1)
+			must(t, err)
+			long, err := stays.Mprobe(t.Context(), 1, 2)
+			must(t, err)
+			must(t, worlds[1].Close())
+			if again {
+				worlds[1], err = mpi.Open(eps[1], mpi.Config{})
+				must(t, err)
+			}
+			time.Sleep(time.Second)
+			buf := make([]byte, 100_000)
+			if _, err := mpi.MRecv(t.Context(), short, buf); err != nil || buf[0] != 7 {
+				t.Errorf("%d, %v", buf[0], err)
+			}
+			start := time.Now()
+			_, err = mpi.MRecv(t.Context(), long, buf)
+			if down, ok := errors.AsType[*mpi.ProcessError](err); !ok || down.Rank != 1 || time.Since(start) > 0 {
+				t.Errorf("begun anew %v: %v after %v", again, err, time.Since(start))
+			}
+			closeAll(worlds)
+		})
+	}
 }

@@ -298,8 +298,16 @@ func (e *Engine) Take(q *Pattern) *Message {
 	return m
 }
 
-// Receive has a message that was taken go into a receive, which was not posted.
-func (e *Engine) Receive(m *Message, r *Receive, out []Output) []Output { return e.bind(m, r, out) }
+// Receive has a message that was taken go into a receive, which was not posted. It fails if the
+// bytes are at a sender that is down.
+func (e *Engine) Receive(m *Message, r *Receive, out []Output) []Output {
+	if m.fetch && e.peers[m.Source].down {
+		r.Source = m.Source
+		e.Release(m)
+		return append(out, Output{Do: FailReceive, Receive: r})
+	}
+	return e.bind(m, r, out)
+}
 
 // Await says that somebody waits until Probe finds something; Unawait that it does not any more.
 func (e *Engine) Await(q *Pattern, out []Output) []Output {
