@@ -142,3 +142,43 @@ func fails(t *testing.T, c *mpi.Comm) {
 		}
 	}
 }
+
+// A world that goes, and waits before that for a process which does not answer any more, leaves its
+// memory to the others meanwhile: who reads a message there, or writes one, does not hear of a
+// sender that has taken it back, or of a window that is gone.
+func TestClose_LeavesItsMemoryToOthers(t *testing.T) {
+	for _, written := range []bool{false, true} {
+		mortal(t, 3, fault.Config{}, func(t *testing.T, c *mpi.Comm, all *mortals) {
+			ctx, long := t.Context(), make([]byte, 100_000)
+			must(t, c.Barrier(ctx))
+			switch c.Rank() {
+			case 0:
+				time.Sleep(2 * time.Second)
+				if written {
+					must(t, mpi.Send(ctx, c, long, 1, 0))
+				} else {
+					must(t, second(mpi.Recv(ctx, c, long, 1, 0)))
+				}
+				if _, err := mpi.Recv(ctx, c, long, 1, 1); !slices.Equal(named(err), []int{1}) {
+					t.Errorf("%v", err)
+				}
+				must(t, c.World().Close())
+			case 1:
+				var r *mpi.Request
+				if written {
+					r = mpi.Irecv(c, long, 0, 0)
+				} else {
+					r = mpi.Isend(c, long, 0, 0)
+				}
+				time.Sleep(1900 * time.Millisecond)
+				must(t, mpi.Send(ctx, c, []byte{1}, 2, 0))
+				go func() { _ = c.World().Close() }()
+				if _, err := r.Wait(ctx); !errors.Is(err, mpi.ErrClosed) {
+					t.Errorf("%v", err)
+				}
+			case 2:
+				all.die(2)
+			}
+		})
+	}
+}

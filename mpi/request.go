@@ -177,18 +177,22 @@ func (r *Request) awaitIdle() {
 	}
 }
 
-// takeBack ends the use of the request's memory by others.
+// takeBack ends the use of the request's memory by others. A world that closes says goodbye first:
+// others are to hear of that, and not that the memory is gone.
 func (r *Request) takeBack() {
 	if r.comm == nil {
 		return // it was never begun
 	}
 	w := r.comm.w
 	w.mu.Lock()
-	window := r.window
+	window, closed := r.window, w.closed
 	r.window = nil
 	w.mu.Unlock()
 	if window == nil {
 		return
+	}
+	if closed {
+		<-w.departed
 	}
 	if _, err := window.Rebind(nil); err == nil {
 		w.mu.Lock()

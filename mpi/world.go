@@ -83,6 +83,7 @@ type World struct {
 	end        context.CancelFunc
 	fetching   context.Context // ends first
 	endFetches context.CancelFunc
+	departed   chan struct{}  // closed once the others were told goodbye
 	closing    chan struct{}  // closed at the end of Close
 	running    sync.WaitGroup // goroutines of ours
 
@@ -170,7 +171,7 @@ func open(ep *mcd.Endpoint, cfg Config) (*World, error) {
 		return nil, fmt.Errorf("Config.Nodes %v: a node is in it twice", cfg.Nodes)
 	}
 	w.idle.L = &w.mu
-	w.closing = make(chan struct{})
+	w.departed, w.closing = make(chan struct{}), make(chan struct{})
 	w.ended, w.end = context.WithCancel(context.Background())
 	w.fetching, w.endFetches = context.WithCancel(w.ended)
 	w.mu.Lock() // a record may come before the layer is known
@@ -238,8 +239,9 @@ func (w *World) Counters() Counters {
 }
 
 // Close ends the world: waits fail with ErrClosed, and so do sends that are not complete, buffered
-// ones, too. What was sent is delivered first, for as long as the others answer. The error names
-// the processes that have not confirmed it. Close it before its endpoint.
+// ones, too. What was sent is delivered first, for as long as the others answer; who waits for a
+// request whose memory these may use returns behind that. The error names the processes that have
+// not confirmed it. Close it before its endpoint.
 func (w *World) Close() error {
 	w.mu.Lock()
 	if w.closed {
@@ -269,9 +271,16 @@ func (w *World) Close() error {
 	w.mu.Unlock()
 	w.end()
 	// Others hear first that the process goes.
-	err := errors.Join(w.layer.Close(), w.barriers.Close(), w.closeMulticasts())
+	err := w.depart()
+	err = errors.Join(err, w.barriers.Close(), w.closeMulticasts())
 	w.running.Wait()
 	return err
+}
+
+// depart says goodbye to the others. Memory of requests is lent until then.
+func (w *World) depart() error {
+	defer close(w.departed)
+	return w.layer.Close()
 }
 
 // sending reports whether something is on its way to others. The caller holds mu.
