@@ -74,6 +74,19 @@ func TestFindAddrs_Loopback(t *testing.T) {
 	}
 }
 
+// Each program listens at an address of its own, also where a host has two names in the list.
+func TestFindAddrs_TwoNames(t *testing.T) {
+	r := remote{
+		shell: []string{"remote"}, hosts: []string{"192.0.2.1", "192.0.2.1", "me@192.0.2.1", "192.0.2.2"},
+		share: map[string]int{"192.0.2.1": 2, "me@192.0.2.1": 1, "192.0.2.2": 1}, slot: []int{0, 1, 0, 0},
+		verb: &runVerb{},
+	}
+	want := []string{"192.0.2.1:27401", "192.0.2.1:27402", "192.0.2.1:27403", "192.0.2.2:27401"}
+	if err := r.findAddrs(t.Context()); err != nil || !slices.Equal(r.addrs, want) {
+		t.Errorf("%v, %v; want %v", r.addrs, err, want)
+	}
+}
+
 // A program on another host has the key that was copied there; without one its environment says
 // nothing of keys, so that a host whose own environment names one is not left without.
 func TestRemoteEnv_KeyFile(t *testing.T) {

@@ -182,9 +182,10 @@ func (r *remote) findAddrs(ctx context.Context) error {
 	default:
 		return nil
 	}
-	ips := map[string]string{} // asked for once: names may have several
-	local, other := "", ""     // hosts with a loopback address, and with another one
-	for node, host := range r.hosts {
+	ips := map[string]string{}   // asked for once: names may have several
+	programs := map[string]int{} // at an address: a host may have several names in the list
+	local, other := "", ""       // hosts with a loopback address, and with another one
+	for _, host := range r.hosts {
 		if ips[host] == "" {
 			ip, err := r.lookup(ctx, host)
 			if err != nil {
@@ -197,7 +198,9 @@ func (r *remote) findAddrs(ctx context.Context) error {
 				other = host
 			}
 		}
-		r.addrs = append(r.addrs, net.JoinHostPort(ips[host], strconv.Itoa(udp.DefaultPort+r.slot[node])))
+		ip := ips[host]
+		r.addrs = append(r.addrs, net.JoinHostPort(ip, strconv.Itoa(udp.DefaultPort+programs[ip])))
+		programs[ip]++
 	}
 	if local != "" && other != "" { // as some systems have it for their own name
 		return fmt.Errorf("host %s: its address is %s here, by which %s does not reach it "+
