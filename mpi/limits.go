@@ -1,6 +1,8 @@
 package mpi
 
 import (
+	"math"
+
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/mpi/internal/wire"
@@ -10,6 +12,8 @@ import (
 const (
 	// DefaultPort is that of messages; barriers have the next one.
 	DefaultPort mcd.PortID = 246
+	// maxPort is the last one that has two behind it.
+	maxPort = math.MaxUint8 - 2
 	// DefaultEagerLimit is about where asking first costs as much as a copy.
 	DefaultEagerLimit = 16 << 10
 	// MaxEagerLimit is what a record holds.

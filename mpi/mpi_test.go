@@ -308,7 +308,7 @@ func TestOpen(t *testing.T) {
 	eps := mcdtest.Open(t, 2, mcdtest.Config{})
 	for _, cfg := range []mpi.Config{
 		{EagerLimit: -1}, {EagerLimit: mpi.MaxEagerLimit + 1}, {OfferFrom: -1},
-		{Nodes: []mcd.NodeID{1}}, {Nodes: []mcd.NodeID{0, 1, 0}},
+		{Nodes: []mcd.NodeID{1}}, {Nodes: []mcd.NodeID{0, 1, 0}}, {Port: 254}, {Port: 255},
 	} {
 		if w, err := mpi.Open(eps[0], cfg); err == nil || !strings.HasPrefix(err.Error(), "mpi: Config.") {
 			t.Errorf("%+v: %v, %v", cfg, w, err)

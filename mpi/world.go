@@ -22,8 +22,8 @@ type Config struct {
 	// Nodes are the endpoints of the processes: the first one is rank 0. Nil means all nodes that
 	// the endpoint knows, by their numbers.
 	Nodes []mcd.NodeID
-	// Port of messages on every node; barriers have the next one, multicasts the one after that.
-	// Zero is DefaultPort.
+	// Port of messages on every node, 253 at most; barriers have the next one, multicasts the one
+	// after that. Zero is DefaultPort.
 	Port mcd.PortID
 	// PeerTimeout is how long a process may be silent while somebody waits for it; then it is down.
 	// Zero is memfifo.DefaultPeerTimeout.
@@ -46,6 +46,9 @@ func (c *Config) setDefaults(ep *mcd.Endpoint) error {
 	if c.EagerLimit < 0 || c.EagerLimit > MaxEagerLimit || c.OfferFrom < 0 {
 		return fmt.Errorf("Config.EagerLimit %d, OfferFrom %d: out of range (0 to %d, and 0 or more)",
 			c.EagerLimit, c.OfferFrom, MaxEagerLimit)
+	}
+	if c.Port > maxPort {
+		return fmt.Errorf("Config.Port %d: out of range (%d at most: the next two are taken, too)", c.Port, maxPort)
 	}
 	if c.Algorithms == nil {
 		c.Algorithms = algorithms
