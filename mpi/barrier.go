@@ -7,6 +7,9 @@ import (
 
 	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/mpi/internal/matching"
+	"github.com/rawlane/rawlane/mpi/internal/wire"
 )
 
 // Barrier waits until all processes have called it: MPI_Barrier. It is package barrier's, and says
@@ -67,11 +70,36 @@ func (o collective) barrier(number uint8, before <-chan struct{}) error {
 	}
 	if err == nil {
 		err = g.BarrierWith(ctx, barrier.Options{Number: number})
+		o.askLeft(ctx, err)
 	}
 	if err != nil && o.revoked.Load() {
 		return ErrRevoked
 	}
 	return o.named(err)
+}
+
+// askLeft asks the processes that have left the communicator's group whether they are there: one
+// that has left the world said goodbye to those alone that it had messages with.
+func (c *Comm) askLeft(ctx context.Context, err error) {
+	down, ok := errors.AsType[*barrier.NodeDownError](err)
+	if !ok || c == c.w.comm {
+		return
+	}
+	w := c.w
+	for k, node := range down.Nodes {
+		rank, known := w.ranks[node]
+		if !known || down.Reasons[k] != barrier.Left {
+			continue
+		}
+		nothing := wire.Append(nil, &matching.Record{Kind: matching.Withdraw}) // of no offer
+		err := w.all[rank].To.Push(ctx, nothing)
+		if err == nil {
+			err = w.layer.Domain.Flush(ctx, node)
+		}
+		if down, ok := errors.AsType[*memfifo.PeerDownError](err); ok {
+			w.down(down)
+		}
+	}
 }
 
 // named says what a barrier's error means here. It names the processes that are down for a barrier,

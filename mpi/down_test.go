@@ -182,3 +182,22 @@ func TestClose_LeavesItsMemoryToOthers(t *testing.T) {
 		})
 	}
 }
+
+// A process that leaves is named as one that has failed, and not as one that has freed the
+// communicator, also by those that it never had a message with.
+func TestDown_InABarrierWithoutMessages(t *testing.T) {
+	bubble(t, 10, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		d, err := c.Dup(t.Context())
+		must(t, err)
+		must(t, d.Barrier(t.Context()))
+		if c.Rank() == 6 {
+			time.Sleep(time.Second)
+			must(t, c.World().Close())
+			return
+		}
+		if err := d.Barrier(t.Context()); !slices.Equal(named(err), []int{6}) || errors.Is(err, mpi.ErrFreed) {
+			t.Errorf("rank %d: %v", c.Rank(), err)
+		}
+		time.Sleep(time.Minute) // the others hear of it by the barrier, too
+	})
+}
