@@ -17,26 +17,6 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// filtered is a link to which multicasts of some others do not come.
-type filtered struct {
-	transport.Link
-	lost func(src transport.MAC) bool
-}
-
-func (l *filtered) Unwrap() transport.Link { return l.Link }
-
-func (l *filtered) Poll(frames []transport.Frame) (int, error) {
-	n, err := l.Link.Poll(frames)
-	kept := 0
-	for _, f := range frames[:n] {
-		if !f.Dst.IsMulticast() || !l.lost(f.Src) {
-			frames[kept] = f
-			kept++
-		}
-	}
-	return kept, err
-}
-
 // Random programs of multicasts by all, in a communicator and in its parts, of which some processes
 // or all give up many, while the multicasts of some do not come to others. No other call waits
 // without an end, and what succeeds has the right values.
@@ -65,7 +45,13 @@ func TestMulticast_GivesUpModel(t *testing.T) {
 					f, err := fault.New(l, rand.New(rand.NewPCG(seed, uint64(node))), faults)
 					must(t, err)
 					links = append(links, f)
-					return &filtered{f, func(src transport.MAC) bool { return filters.Load() && deaf[node][nodes[src]] }}
+					filtered, err := fault.New(f, rand.New(rand.NewPCG(seed, 0)), fault.Config{
+						Loss: 1, Match: func(f *transport.Frame) bool {
+							return filters.Load() && f.Dst.IsMulticast() && deaf[node][nodes[f.Src]]
+						},
+					})
+					must(t, err)
+					return filtered
 				},
 			})
 			cfg := byEach

@@ -21,14 +21,7 @@ func TestMulticast_Wrap(t *testing.T) {
 			}
 			synctest.Test(t, func(t *testing.T) {
 				eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
-				var worlds []*World
-				for _, ep := range eps {
-					w, err := Open(ep, Config{Algorithms: []Algorithm{{Operation: "bcast", Name: byMulticast}}})
-					if err != nil {
-						t.Fatal(err)
-					}
-					worlds = append(worlds, w)
-				}
+				worlds := openEach(t, eps, Config{Algorithms: []Algorithm{{Operation: "bcast", Name: byMulticast}}})
 				root, c := worlds[0].Comm(), worlds[1].Comm()
 				root.w.mu.Lock()
 				m := root.multicastState()

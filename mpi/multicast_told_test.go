@@ -3,6 +3,7 @@ package mpi
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,20 +13,15 @@ import (
 	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/mpi/internal/wire"
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fault"
 )
 
 // What a multicast tells the others takes no record of its own: after the first there is none.
 func TestShare_TellsByMulticasts(t *testing.T) {
 	for _, n := range []int{2, 3, maxTold} {
 		synctest.Test(t, func(t *testing.T) {
-			var worlds []*World
-			for _, ep := range mcdtest.Open(t, n, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}}) {
-				w, err := Open(ep, Config{Algorithms: []Algorithm{{Operation: "allreduce", Name: byEach}}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				worlds = append(worlds, w)
-			}
+			worlds := openEach(t, mcdtest.Open(t, n, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}}),
+				Config{Algorithms: []Algorithm{{Operation: "allreduce", Name: byEach}}})
 			sums := func(count int) {
 				t.Helper()
 				inBoth(t, func(c *Comm) error {
@@ -131,26 +127,6 @@ func TestTold_Early(t *testing.T) {
 	})
 }
 
-// deafLink is a link to which multicasts of some others do not come.
-type deafLink struct {
-	transport.Link
-	lost func(src transport.MAC) bool
-}
-
-func (l *deafLink) Unwrap() transport.Link { return l.Link }
-
-func (l *deafLink) Poll(frames []transport.Frame) (int, error) {
-	n, err := l.Link.Poll(frames)
-	kept := 0
-	for _, f := range frames[:n] {
-		if !f.Dst.IsMulticast() || !l.lost(f.Src) {
-			frames[kept] = f
-			kept++
-		}
-	}
-	return kept, err
-}
-
 // Roots that have not heard what they were told, and have given up the multicasts that told it, wait
 // in the same Allreduce, before they listen; or one does, and the other has given up its multicast
 // without a wait. They ask what the others have, and go on.
@@ -168,25 +144,24 @@ func TestTold_Lost(t *testing.T) {
 		for failing := multicastWindow - 2; failing <= multicastWindow+1; failing++ {
 			t.Run(fmt.Sprintf("%s, after %d", c.name, failing), bubbled(func(t *testing.T) {
 				var lost atomic.Bool
-				var worlds []*World
 				nodes := make(map[transport.MAC]int)
-				for _, ep := range mcdtest.Open(t, c.n, mcdtest.Config{
+				worlds := openEach(t, mcdtest.Open(t, c.n, mcdtest.Config{
 					Endpoint: mcd.Config{Spin: -1},
 					Wrap: func(node mcd.NodeID, _ int, l transport.Link) transport.Link {
 						nodes[l.MAC()] = int(node)
-						return &deafLink{l, func(src transport.MAC) bool {
-							return lost.Load() && c.lost(nodes[src], int(node))
-						}}
+						deaf, err := fault.New(l, rand.New(rand.NewPCG(0, 0)), fault.Config{
+							Loss: 1, Match: func(f *transport.Frame) bool {
+								return lost.Load() && f.Dst.IsMulticast() && c.lost(nodes[f.Src], int(node))
+							},
+						})
+						if err != nil {
+							t.Fatal(err)
+						}
+						return deaf
 					},
-				}) {
-					w, err := Open(ep, Config{Algorithms: []Algorithm{
-						{Operation: "bcast", Name: byMulticast}, {Operation: "allreduce", Name: byEach},
-					}})
-					if err != nil {
-						t.Fatal(err)
-					}
-					worlds = append(worlds, w)
-				}
+				}), Config{Algorithms: []Algorithm{
+					{Operation: "bcast", Name: byMulticast}, {Operation: "allreduce", Name: byEach},
+				}})
 				sum := func(c *Comm, patience time.Duration) error {
 					ctx, cancel := context.WithTimeout(t.Context(), patience)
 					defer cancel()

@@ -17,13 +17,21 @@ import (
 // openTwo opens the worlds of two processes.
 func openTwo(t *testing.T, cfg Config) (w, other *World) {
 	t.Helper()
-	eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
-	w, err := Open(eps[0], cfg)
-	other, err2 := Open(eps[1], cfg)
-	if err := errors.Join(err, err2); err != nil {
-		t.Fatal(err)
+	worlds := openEach(t, mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}}), cfg)
+	return worlds[0], worlds[1]
+}
+
+// openEach opens a world at each endpoint.
+func openEach(t *testing.T, eps []*mcd.Endpoint, cfg Config) (worlds []*World) {
+	t.Helper()
+	for _, ep := range eps {
+		w, err := Open(ep, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		worlds = append(worlds, w)
 	}
-	return w, other
+	return worlds
 }
 
 func closeTwo(t *testing.T, w, other *World) {
