@@ -8,11 +8,15 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Check looks for faults in the paths from this node to all others, by each of the given tags.
+// Check looks for faults in the paths from this node to all others, by each of the given tags; by
+// none there are none.
 // Faults are sorted by node and tag, those of the whole network first. It takes several times
 // Options.Timeout, as most faults show as silence. Errors: ctx's, and those of
 // mcd.Endpoint.TryProbe, with the faults found until then.
 func Check(ctx context.Context, ep *mcd.Endpoint, nic int, tags []transport.OptionalTag, o Options) ([]Fault, error) {
+	if len(tags) == 0 {
+		return nil, nil
+	}
 	o.setDefaults()
 	c := &checker{collector: collect(ep, o), o: o, nic: nic, tags: tags}
 	defer c.stop()
@@ -63,17 +67,11 @@ func (c *checker) look(ctx context.Context) error {
 		}
 		broadcasts = append(broadcasts, n)
 	}
-	for range tries {
-		for _, p := range c.paths {
-			n, err := c.send(ctx, p.Path, mcd.ProbeOptions{AnyNode: true})
-			if err != nil {
-				return err
-			}
-			p.probes = append(p.probes, n)
-		}
-		if err := sleep(ctx, c.o.Timeout); err != nil { // all of it: an answer may come twice
-			return err
-		}
+	if err := c.probe(ctx, c.paths); err != nil {
+		return err
+	}
+	if err := c.probe(ctx, c.silent()); err != nil { // nodes that stood still for all of the time
+		return err
 	}
 	for i, n := range broadcasts {
 		if times := len(c.answers(n)); times > 0 {
@@ -85,6 +83,36 @@ func (c *checker) look(ctx context.Context) error {
 		c.judge(p)
 	}
 	return nil
+}
+
+// probe sends the probes of paths, and keeps their numbers.
+func (c *checker) probe(ctx context.Context, paths []*checked) error {
+	for range tries {
+		if len(paths) == 0 {
+			return nil
+		}
+		for _, p := range paths {
+			n, err := c.send(ctx, p.Path, mcd.ProbeOptions{AnyNode: true})
+			if err != nil {
+				return err
+			}
+			p.probes = append(p.probes, n)
+		}
+		if err := sleep(ctx, c.o.Timeout); err != nil { // all of it: an answer may come twice
+			return err
+		}
+	}
+	return nil
+}
+
+// silent returns the paths to the nodes that have answered by none.
+func (c *checker) silent() (paths []*checked) {
+	for node := range slices.Chunk(c.paths, len(c.tags)) {
+		if !slices.ContainsFunc(node, func(p *checked) bool { return slices.ContainsFunc(p.probes, c.isAnswered) }) {
+			paths = append(paths, node...)
+		}
+	}
+	return paths
 }
 
 // judge finds the faults that the answers to a path's probes show.
@@ -166,8 +194,7 @@ func (c *checker) judgeAddresses() {
 func (c *checker) direct(ctx context.Context) error {
 	var dead []*checked
 	var probes []probe // of each dead path, there and back
-	for i := 0; i < len(c.paths); i += len(c.tags) {
-		node := c.paths[i : i+len(c.tags)]
+	for node := range slices.Chunk(c.paths, len(c.tags)) {
 		at := slices.IndexFunc(node, func(p *checked) bool { return p.alive })
 		if at < 0 {
 			c.found(Fault{Kind: Unreachable, To: node[0].Node})

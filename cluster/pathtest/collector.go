@@ -102,6 +102,9 @@ func (c *collector) answers(number uint32) []answer {
 	return c.got[number]
 }
 
+// isAnswered reports whether a probe was answered.
+func (c *collector) isAnswered(number uint32) bool { return len(c.answers(number)) > 0 }
+
 // awaitSpins is how often await polls before it sleeps: some 100 µs, in which most answers come.
 const awaitSpins = 200
 
@@ -163,7 +166,7 @@ func (c *collector) answered(ctx context.Context, probes []probe) (answered []bo
 			return nil, err
 		}
 		for k, i := range asked {
-			answered[i] = len(c.answers(numbers[k])) > 0
+			answered[i] = c.isAnswered(numbers[k])
 		}
 	}
 	return answered, nil

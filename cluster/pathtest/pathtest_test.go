@@ -350,6 +350,15 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
+func TestCheckByNoTags(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got, err := pathtest.Check(context.Background(), open(t, switched(t, 2)...)[0], 0, nil, pathtest.Options{})
+		if err != nil || len(got) != 0 {
+			t.Errorf("found %v (%v)", got, err)
+		}
+	})
+}
+
 // A tenth of all frames is lost by chance: that is no fault of a path.
 func TestCheckIsNotMisledByChance(t *testing.T) {
 	for seed := range uint64(5) {
@@ -404,6 +413,26 @@ func TestCheckIsNotMisledByAPauseOfAPath(t *testing.T) {
 		got, err := pathtest.Check(context.Background(), open(t, links[0], stalled)[0], 0, by(1, 2), pathtest.Options{})
 		if err != nil || len(got) != 0 || lost != 4 {
 			t.Errorf("found %v (%v), %d frames lost, want 4: a broadcast, and three probes", got, err, lost)
+		}
+	})
+}
+
+// A node stands still for as long as the tries of all VIDs take: it is there, and so are its paths.
+func TestCheckIsNotMisledByAPauseOfANode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		links := switched(t, 2)
+		lost := 0
+		first := func(*transport.Frame) bool {
+			if lost == 8 {
+				return false
+			}
+			lost++
+			return true
+		}
+		stalled := suffering(t, links[1], fault.Config{Loss: 1, Match: first})
+		got, err := pathtest.Check(context.Background(), open(t, links[0], stalled)[0], 0, by(1, 2), pathtest.Options{})
+		if err != nil || len(got) != 0 || lost != 8 {
+			t.Errorf("found %v (%v), %d frames lost, want 8: two broadcasts, and three probes by each VID", got, err, lost)
 		}
 	})
 }
