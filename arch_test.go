@@ -143,7 +143,7 @@ var floors = []struct {
 	{"internal/transcript", []string{"internal/monotime"}},
 	{"internal/clock", []string{"internal/monotime"}},
 	{"internal/room", nil},
-	{"internal/testbed", []string{"transport"}},
+	{"internal/testbed", []string{"internal/room", "transport"}},
 }
 
 // cores compute: time, chance and frames come to them as arguments.

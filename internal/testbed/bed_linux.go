@@ -9,6 +9,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/rawlane/rawlane/internal/room"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -97,7 +98,8 @@ func (b *Bed) join(nic int) error {
 		if err != nil {
 			return fmt.Errorf("find %s: %w", port, err)
 		}
-		if err := errors.Join(b.sw.nl.LinkSetMaster(l, bridge), b.sw.nl.LinkSetUp(l)); err != nil {
+		err = errors.Join(b.sw.nl.LinkSetMaster(l, bridge), b.sw.leaveTags(port), b.sw.nl.LinkSetUp(l))
+		if err != nil {
 			return fmt.Errorf("add %s to %s: %w", port, bridge.Name, err)
 		}
 	}
@@ -105,6 +107,19 @@ func (b *Bed) join(nic int) error {
 		return fmt.Errorf("set %s up: %w", bridge.Name, err)
 	}
 	return nil
+}
+
+// leaveTags has an interface put tags into the bytes of what it sends. A bridge takes them out, and
+// a veth hands them on beside the bytes: no XDP program at the other end sees them there.
+func (n *Node) leaveTags(ifname string) error {
+	return n.Do(func() error {
+		tool, err := room.NewEthtool()
+		if err != nil {
+			return err
+		}
+		defer tool.Close()
+		return tool.Change(ifname, map[string]bool{"tx-vlan-hw-insert": false, "tx-vlan-stag-hw-insert": false})
+	})
 }
 
 // pair joins an interface of n and one of peer.
