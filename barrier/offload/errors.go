@@ -10,7 +10,7 @@ import (
 var (
 	// ErrOccupied: the interface runs an XDP program already, such as that of a link xdp. It runs
 	// no second one.
-	ErrOccupied = errors.New("the interface runs an XDP program already (take it off: ip link set NAME xdp off)")
+	ErrOccupied = errors.New("the interface runs an XDP program already")
 	// ErrFull: all slots are taken. The number of the group is counted by the Center's process.
 	ErrFull = errors.New("offload: all slots are taken")
 )

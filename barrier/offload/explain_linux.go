@@ -7,6 +7,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/internal/xsk"
 )
 
 // explain says what was tried when the system returned err, and what to do about it.
@@ -23,3 +25,22 @@ func explain(act string, err error) error {
 }
 
 func occupied(err error) bool { return errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EEXIST) }
+
+// heldBy says which program that is, whose, and what to do: others cannot take off one that a
+// process holds.
+func heldBy(e *xsk.OccupiedError, ifname string) string {
+	text := ""
+	if e.Program != "" {
+		text += ", " + e.Program
+	}
+	if e.PID != 0 {
+		text += fmt.Sprintf(", of process %d", e.PID)
+	}
+	switch {
+	case e.Ours():
+		return text + " (that is link xdp: beside a unit use link ring)"
+	case e.PID != 0:
+		return text + " (end that one)"
+	}
+	return fmt.Sprintf("%s (take it off: ip link set %s xdp off)", text, ifname)
+}

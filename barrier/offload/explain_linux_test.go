@@ -8,6 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/internal/xsk"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -30,6 +31,26 @@ func TestExplain(t *testing.T) {
 			if errors.Is(got, class) != errors.Is(c.want, class) {
 				t.Errorf("%v: %v is %v: %v", c.err, got, class, errors.Is(got, class))
 			}
+		}
+	}
+}
+
+// What to do depends on who holds the program that is there: ip takes off none that a process holds.
+func TestHeldBy(t *testing.T) {
+	for _, c := range []struct {
+		holder xsk.OccupiedError
+		want   string
+	}{
+		{xsk.OccupiedError{}, " (take it off: ip link set eth7 xdp off)"},
+		{xsk.OccupiedError{Program: "filter"}, ", filter (take it off: ip link set eth7 xdp off)"},
+		{xsk.OccupiedError{Program: "filter", PID: 12}, ", filter, of process 12 (end that one)"},
+		{
+			xsk.OccupiedError{Program: xsk.ProgramName, PID: 12},
+			", rawlane_link, of process 12 (that is link xdp: beside a unit use link ring)",
+		},
+	} {
+		if got := heldBy(&c.holder, "eth7"); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.holder, got, c.want)
 		}
 	}
 }

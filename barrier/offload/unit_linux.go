@@ -11,6 +11,7 @@ import (
 
 	"github.com/rawlane/rawlane/barrier/internal/slot"
 	"github.com/rawlane/rawlane/barrier/offload/internal/program"
+	"github.com/rawlane/rawlane/internal/afxdp"
 	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/internal/room"
@@ -69,7 +70,11 @@ func open(ifname string) (*Unit, error) {
 		return nil, explain("load the XDP program", err)
 	}
 	if err := attach(p, ifi); err != nil {
-		return nil, errors.Join(explain("attach the XDP program", err), p.Close(false))
+		explained := explain("attach the XDP program", err)
+		if occupied(err) {
+			explained = fmt.Errorf("%w%s", explained, heldBy(afxdp.Holder(ifi.Index), ifname))
+		}
+		return nil, errors.Join(explained, p.Close(false))
 	}
 	return &Unit{mac: mac, program: p, open: true}, nil
 }

@@ -315,8 +315,9 @@ func TestUnit_EndsWithItsProcess(t *testing.T) {
 		t.Fatalf("%q, %v", said, err)
 	}
 	open := func() (*offload.Unit, error) { return offload.Open(testbed.Interface(0)) }
-	if _, err := testbed.In(bed.Node(0), open); !errors.Is(err, offload.ErrOccupied) {
-		t.Errorf("while it runs: %v, want ErrOccupied", err)
+	want := fmt.Sprintf("already, rawlane_barrier, of process %d (end that one)", cmd.Process.Pid)
+	if _, err := testbed.In(bed.Node(0), open); !errors.Is(err, offload.ErrOccupied) || !strings.Contains(err.Error(), want) {
+		t.Errorf("while it runs: %v, want ErrOccupied, and %q", err, want)
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
