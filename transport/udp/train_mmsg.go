@@ -140,15 +140,14 @@ func (s *socket) alone(one []datagram) (int, unix.Errno) {
 }
 
 // fragment says whether packets that are longer than the path's MTU are fragmented by this host, or
-// refused.
+// refused. A socket of IPv6 may have stations of IPv4, too.
 func (s *socket) fragment(on bool) {
 	how4, how6 := unix.IP_PMTUDISC_DO, unix.IPV6_PMTUDISC_DO
 	if on {
 		how4, how6 = unix.IP_PMTUDISC_WANT, unix.IPV6_PMTUDISC_WANT
 	}
-	if s.family == unix.AF_INET {
-		_ = unix.SetsockoptInt(s.fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, how4)
-	} else {
+	_ = unix.SetsockoptInt(s.fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, how4)
+	if s.family == unix.AF_INET6 {
 		_ = unix.SetsockoptInt(s.fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, how6)
 	}
 }
