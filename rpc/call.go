@@ -31,6 +31,7 @@ type call struct {
 	response   []byte
 	buf        []byte      // memory of the request
 	waits      func() bool // reports whether it has no response yet: its node may have gone down
+	room       roomContext // of its wait for room
 }
 
 // Call has a handler of a service run, on another node or on this one, and returns its response.
@@ -88,10 +89,13 @@ func (d *Domain) call(ctx context.Context, to mcd.NodeID, service string, req, r
 	returned := false
 	defer func() {
 		if !returned { // what is handled in a wait has panicked, or ended the goroutine
+			c.room.free()
 			d.abandon(c)
 		}
 	}()
-	err := c.node.To.PushReconnect(ctx, c.buf, c.waits)
+	c.room = roomContext{Context: ctx, ended: d.ended}
+	err := c.node.To.PushReconnect(&c.room, c.buf, c.waits)
+	c.room.free()
 	sent := err == nil
 	if sent {
 		err = d.layer.Handler.Await(ctx, &c.completion)

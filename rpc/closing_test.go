@@ -177,3 +177,26 @@ func TestClose_OfTheServerBehindANodeThatTakesNone(t *testing.T) {
 		<-closed
 	})
 }
+
+// Calls that wait for room as their domain closes fail with that at once, and their node's silence
+// is not waited for.
+func TestClose_EndsCallsThatWaitForRoom(t *testing.T) {
+	bubble(t, 2, fault.Config{}, rpc.Config{PeerTimeout: time.Minute}, func(t *testing.T, c *cluster) {
+		c.serve(t, 1, "echo", echo)
+		must(t, func() error { _, err := c.nodes[0].Call(t.Context(), 1, "echo", nil); return err }())
+		c.faults[1].Cut(true)
+		const calls = 10 // for most of which there is no room
+		ended := make(chan error, calls)
+		for range calls {
+			go func() { _, err := c.nodes[0].Call(t.Context(), 1, "echo", make([]byte, 120_000)); ended <- err }()
+		}
+		synctest.Wait()
+		begun := time.Now()
+		go func() { _ = c.nodes[0].Close() }()
+		for range calls {
+			if err := <-ended; !errors.Is(err, rpc.ErrClosed) || time.Since(begun) > time.Second {
+				t.Errorf("%v after %v, want ErrClosed at once", err, time.Since(begun))
+			}
+		}
+	})
+}
