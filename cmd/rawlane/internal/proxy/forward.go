@@ -68,10 +68,10 @@ func wait(ctx context.Context, d time.Duration) {
 // first, it is reset.
 func (f *forwarder) pass(ctx context.Context, a net.Conn) {
 	defer context.AfterFunc(ctx, func() { reset(a) })()
-	b, err := f.dial(ctx)
+	b, err := f.dialFor(ctx, a)
 	if err != nil {
 		reset(a)
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && !errors.Is(err, errGone) {
 			f.failed(a.RemoteAddr(), err)
 		}
 		return
@@ -83,6 +83,29 @@ func (f *forwarder) pass(ctx context.Context, a net.Conn) {
 	both.Go(func() { half(a, b, back, there) })
 	both.Wait()
 	_, _ = a.Close(), b.Close() // both halves have ended
+}
+
+// errGone: nobody waits for the connection any more.
+var errGone = errors.New("gone while its destination was dialed")
+
+// dialFor dials until that ends, or the source is gone.
+func (f *forwarder) dialFor(ctx context.Context, from net.Conn) (net.Conn, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	dialed := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		if watch(from, dialed) != nil {
+			cancel(errGone)
+		}
+	})
+	to, err := f.dial(ctx)
+	close(dialed)
+	watching.Wait()
+	if err != nil && errors.Is(context.Cause(ctx), errGone) {
+		err = errGone
+	}
+	return to, err
 }
 
 // half copies what comes from one connection to the other until its end, which is passed on. If

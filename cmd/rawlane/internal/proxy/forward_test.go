@@ -169,6 +169,45 @@ func TestNobodyThere(t *testing.T) {
 	}
 }
 
+// A dial whose client is gone ends, and nobody is told of it; that of a client which waits goes on,
+// also if it has ended its half.
+func TestPass_WhileItDials(t *testing.T) {
+	for name, gone := range map[string]bool{"gone": true, "waits": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			accepted, dials, ended := make(chan *net.TCPConn, 1), make(chan error, 1), make(chan bool)
+			client := dial(t, serve(t, func(c *net.TCPConn) { accepted <- c }))
+			f := &forwarder{
+				failed: func(_ net.Addr, err error) { t.Errorf("it was told: %v", err) },
+				dial: func(ctx context.Context) (net.Conn, error) { // of a machine that is off
+					<-ctx.Done()
+					dials <- ctx.Err()
+					return nil, ctx.Err()
+				},
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() { f.pass(ctx, <-accepted); close(ended) }()
+			_ = client.CloseWrite()
+			if gone {
+				_ = client.SetLinger(0)
+				_ = client.Close()
+			}
+			select {
+			case <-dials:
+				if !gone {
+					t.Error("the dial of a client that waits has ended")
+				}
+			case <-time.After(5 * lookAfter):
+				if gone {
+					t.Error("the dial goes on")
+				}
+			}
+			cancel()
+			<-ended
+		})
+	}
+}
+
 // What the server cuts off is cut off for the client, which does not take a part for all of it; and
 // what the client cuts off for the server.
 func TestReset(t *testing.T) {

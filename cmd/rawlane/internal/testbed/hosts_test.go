@@ -1,6 +1,7 @@
 package testbed
 
 import (
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -55,11 +56,13 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// A name that is this host's loopback is no address for others to meet its programs at.
-func TestFindAddrs_Loopback(t *testing.T) {
+// A name that is this host's loopback is no address for others to meet its programs at, and one of
+// another family is none either.
+func TestFindAddrs_Unreachable(t *testing.T) {
 	for text, want := range map[string]string{
 		"127.0.1.1 192.0.2.1": "host 127.0.1.1: its address is 127.0.1.1 here, by which 192.0.2.1 does not reach it",
-		"192.0.2.1 ::1":       "host ::1: its address is ::1 here, by which 192.0.2.1 does not reach it",
+		"fd00::2 ::1":         "host ::1: its address is ::1 here, by which fd00::2 does not reach it",
+		"192.0.2.1 fd00::2":   "host fd00::2 has no IPv4 address, and 192.0.2.1 no IPv6 address",
 		"127.0.0.1 127.0.0.2": "",
 		"192.0.2.1 192.0.2.2": "",
 	} {
@@ -70,6 +73,25 @@ func TestFindAddrs_Loopback(t *testing.T) {
 		}
 		if err := r.findAddrs(t.Context()); (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// Hosts meet by addresses of one family, also where some have one alone.
+func TestOneFamily(t *testing.T) {
+	four, six := net.IPAddr{IP: net.ParseIP("192.0.2.1")}, net.IPAddr{IP: net.ParseIP("fe80::1"), Zone: "eth0"}
+	for want, all := range map[string]map[string][]net.IPAddr{
+		"192.0.2.1 192.0.2.1":       {"a": {six, four}, "b": {four}},
+		"fe80::1%eth0 fe80::1%eth0": {"a": {four, six}, "b": {six}},
+	} {
+		got, err := oneFamily([]string{"a", "b", "a"}, all)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		a, b := got["a"], got["b"]
+		if text := a.String() + " " + b.String(); text != want {
+			t.Errorf("%v: %s, want %s", all, text, want)
 		}
 	}
 }

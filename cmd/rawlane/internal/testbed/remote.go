@@ -182,41 +182,70 @@ func (r *remote) findAddrs(ctx context.Context) error {
 	default:
 		return nil
 	}
-	ips := map[string]string{}   // asked for once: names may have several
+	all := map[string][]net.IPAddr{} // asked for once: names may have several
+	for _, host := range r.hosts {
+		if all[host] != nil {
+			continue
+		}
+		found, err := r.lookup(ctx, host)
+		if err != nil {
+			return err
+		}
+		all[host] = found
+	}
+	ips, err := oneFamily(r.hosts, all)
+	if err != nil {
+		return fmt.Errorf("%w (want names or addresses in %s of one family)", err, r.verb.hosts)
+	}
 	programs := map[string]int{} // at an address: a host may have several names in the list
 	local, other := "", ""       // hosts with a loopback address, and with another one
 	for _, host := range r.hosts {
-		if ips[host] == "" {
-			ip, err := r.lookup(ctx, host)
-			if err != nil {
-				return err
-			}
-			ips[host] = ip
-			if net.ParseIP(ip).IsLoopback() {
-				local = host
-			} else {
-				other = host
-			}
-		}
 		ip := ips[host]
-		r.addrs = append(r.addrs, net.JoinHostPort(ip, strconv.Itoa(udp.DefaultPort+programs[ip])))
-		programs[ip]++
+		if ip.IP.IsLoopback() {
+			local = host
+		} else {
+			other = host
+		}
+		at := ip.String()
+		r.addrs = append(r.addrs, net.JoinHostPort(at, strconv.Itoa(udp.DefaultPort+programs[at])))
+		programs[at]++
 	}
 	if local != "" && other != "" { // as some systems have it for their own name
 		return fmt.Errorf("host %s: its address is %s here, by which %s does not reach it "+
-			"(want a name or an address in %s by which all do)", local, ips[local], other, r.verb.hosts)
+			"(want a name or an address in %s by which all do)", local, ips[local].IP, other, r.verb.hosts)
 	}
 	return nil
 }
 
-// lookup returns a host's IP address: ssh knows aliases.
-func (r *remote) lookup(ctx context.Context, host string) (string, error) {
+// oneFamily chooses an address for each host, of one family, as a socket has: IPv4 if all have it.
+func oneFamily(hosts []string, all map[string][]net.IPAddr) (map[string]net.IPAddr, error) {
+	without := map[bool]string{} // a host that has no address of IPv4 (true), or IPv6
+	for _, four := range []bool{true, false} {
+		chosen := map[string]net.IPAddr{}
+		for _, host := range hosts {
+			k := slices.IndexFunc(all[host], func(ip net.IPAddr) bool { return (ip.IP.To4() != nil) == four })
+			if k < 0 {
+				without[four] = host
+				break
+			}
+			chosen[host] = all[host][k]
+		}
+		if without[four] == "" {
+			return chosen, nil
+		}
+	}
+	return nil, fmt.Errorf("host %s has no IPv4 address, and %s no IPv6 address: they do not reach each other",
+		without[true], without[false])
+}
+
+// lookup returns a host's IP addresses, one at least: ssh knows aliases.
+func (r *remote) lookup(ctx context.Context, host string) ([]net.IPAddr, error) {
 	name := host[strings.LastIndexByte(host, '@')+1:]
 	if filepath.Base(r.shell[0]) == "ssh" {
 		args := append(append([]string{}, r.shell[1:]...), "-G", host)
 		out, err := exec.CommandContext(ctx, r.shell[0], args...).Output()
 		if err != nil {
-			return "", fmt.Errorf("ssh -G %s: %w", host, err)
+			return nil, fmt.Errorf("ssh -G %s: %w", host, err)
 		}
 		for line := range strings.Lines(string(out)) {
 			if is, ok := strings.CutPrefix(line, "hostname "); ok {
@@ -226,14 +255,9 @@ func (r *remote) lookup(ctx context.Context, host string) (string, error) {
 	}
 	ips, err := net.DefaultResolver.LookupIPAddr(ctx, name)
 	if err != nil {
-		return "", fmt.Errorf("host %s: %w", host, err)
+		return nil, fmt.Errorf("host %s: %w", host, err)
 	}
-	for _, ip := range ips {
-		if ip.IP.To4() != nil {
-			return ip.String(), nil
-		}
-	}
-	return ips[0].String(), nil
+	return ips, nil
 }
 
 // unpack makes a folder on a host, and prints its name. If what it is to hold does not arrive
