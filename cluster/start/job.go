@@ -110,9 +110,9 @@ func findJob(ctx context.Context, env func(string) string) (j Job, err error) {
 		return j, err
 	case env("JOB_COMPLETION_INDEX") != "":
 		j = Job{Launcher: Kubernetes, Name: env(EnvJob), Local: 1}
-		host, _ := os.Hostname() // of a pod: the Job's name and the index, unless it has its machine's
-		if job, ok := strings.CutSuffix(host, "-"+env("JOB_COMPLETION_INDEX")); ok && j.Name == "" {
-			j.Name = job
+		host, _ := os.Hostname()
+		if j.Name == "" {
+			j.Name = podJob(host, env("JOB_COMPLETION_INDEX"))
 		}
 		if j, err = numbers(j, env, "JOB_COMPLETION_INDEX", EnvNodes); err == nil && j.Name == "" {
 			err = fmt.Errorf("%w: host name %q does not end in the pod's index, and does not tell the Job "+
@@ -121,6 +121,24 @@ func findJob(ctx context.Context, env func(string) string) (j Job, err error) {
 		return j, err
 	}
 	return Job{}, nil
+}
+
+// namespaceFile has the namespace of a pod, if that has a service account's token.
+var namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// podJob names the Job of a pod, with its namespace, as far as that is known: others have Jobs of
+// the same name. The pod's host name is the Job's name and the index, unless it has its machine's:
+// then the Job is not known.
+func podJob(host, index string) string {
+	job, ok := strings.CutSuffix(host, "-"+index)
+	if !ok {
+		return ""
+	}
+	namespace, err := os.ReadFile(namespaceFile)
+	if err != nil {
+		return job
+	}
+	return strings.TrimSpace(string(namespace)) + "/" + job
 }
 
 // checkPMI checks what a process has inherited from a PMI server, if it is not to dial one.

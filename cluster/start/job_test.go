@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -94,6 +95,26 @@ func TestFindJob_PodWithoutAName(t *testing.T) {
 	}
 	if j, err := findJob(t.Context(), env.get); !errors.Is(err, ErrEnvironment) || !strings.Contains(err.Error(), "set RAWLANE_JOB") {
 		t.Errorf("%+v, %v", j, err)
+	}
+}
+
+// Jobs of one name in two namespaces are two; a pod that is told of none has the name alone.
+func TestPodJob(t *testing.T) {
+	told := namespaceFile
+	t.Cleanup(func() { namespaceFile = told })
+	for namespace, want := range map[string]string{"blue": "blue/solve-2", "green\n": "green/solve-2", "": "solve-2"} {
+		namespaceFile = filepath.Join(t.TempDir(), "namespace")
+		if namespace != "" {
+			if err := os.WriteFile(namespaceFile, []byte(namespace), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := podJob("solve-2-13", "13"); got != want {
+			t.Errorf("%q: %q, want %q", namespace, got, want)
+		}
+	}
+	if got := podJob("machine-7", "13"); got != "" {
+		t.Errorf("a machine's name: %q", got)
 	}
 }
 
@@ -224,6 +245,23 @@ func TestRun_OneFails(t *testing.T) {
 		return context.Cause(ctx)
 	})
 	if !errors.Is(err, transport.ErrBusy) || !strings.Contains(err.Error(), "node 1: ") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A node that ends its goroutine, as t.Fatal does, has failed, and the others do not wait for it.
+func TestRun_OneEndsItsGoroutine(t *testing.T) {
+	alone(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	err := Run(ctx, Config{Nodes: 2}, func(ctx context.Context, n *Node) error {
+		if n.Node() == 1 {
+			runtime.Goexit()
+		}
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+	if err == nil || !strings.Contains(err.Error(), "node 1: it has ended its goroutine") || ctx.Err() != nil {
 		t.Errorf("%v", err)
 	}
 }

@@ -226,6 +226,9 @@ func runOne(ctx, meet context.Context, cfg Config, job Job, f func(context.Conte
 	return errors.Join(f(ctx, n), members.Close(), n.close())
 }
 
+// errAbandoned is the failure of a node that has ended its goroutine.
+var errAbandoned = errors.New("it has ended its goroutine (runtime.Goexit, as FailNow of a test does)")
+
 // runAll runs all nodes in this process, on a fabric.
 func runAll(ctx context.Context, cfg Config, job Job, f func(context.Context, *Node) error) (err error) {
 	network, err := fabric.New(fabric.Config{})
@@ -260,10 +263,14 @@ func runAll(ctx context.Context, cfg Config, job Job, f func(context.Context, *N
 	var all sync.WaitGroup
 	for k, n := range nodes {
 		all.Go(func() {
-			if err := f(ctx, n); err != nil {
-				errs[k] = fmt.Errorf("node %d: %w", k, err)
-				cancel(errs[k])
-			}
+			err := errAbandoned
+			defer func() {
+				if err != nil {
+					errs[k] = fmt.Errorf("node %d: %w", k, err)
+					cancel(errs[k])
+				}
+			}()
+			err = f(ctx, n)
 		})
 	}
 	all.Wait()
