@@ -158,8 +158,15 @@ func TestMisuse(t *testing.T) {
 		{"matrix --nodes 1", "--nodes 1: want 2 to 250"},
 		{"matrix --rate -1s", "--rate -1s: want 0 or more"},
 		{"matrix --check --rate 1s", "--rate and --check: want one of the two"},
-		{"route show --managers=", "which managers? Give --managers, a file or a list"},
-		{"route log --managers=", "which managers? Give --managers, a file or a list"},
+		{"route show --managers=", "--managers: empty (want a value, or leave the flag out)"},
+		{"route log --managers=", "--managers: empty"},
+		{"bench latency --key-file=", "--key-file: empty"},
+		{"run --hosts= true", "--hosts: empty"},
+		{"testbed up --name=", `--name "": want up to 32 letters`},
+		{"key a b", `unexpected argument "b"`},
+		{"ping 1 2", `unexpected argument "2"`},
+		{"dump x y", `unexpected argument "y"`},
+		{"route diff x y z", `unexpected argument "z"`},
 		{"route show x --tls-cert x --tls-key x --tls-ca x", "--tls-cert, --tls-key and --tls-ca: are for managers"},
 		{"route diff x y --tls-ca x", "--tls-cert, --tls-key and --tls-ca: are for managers"},
 		{"route show --manager unix:/none --node 3", "--node: is for a plan's file"},
@@ -279,5 +286,25 @@ func TestFailures(t *testing.T) {
 				t.Errorf("printed %q", out)
 			}
 		})
+	}
+}
+
+// An argument that is empty, as a variable of a script is that is not set, is none; those of a program
+// are its own.
+func TestMisuse_EmptyArgument(t *testing.T) {
+	for want, args := range map[string][]string{
+		"which file?":            {"key", ""},
+		"which program?":         {"run", "-n", "1", ""},
+		"which node?":            {"ping", ""},
+		"want one plan's file":   {"route", "check", ""},
+		"--key-file: empty":      {"run", "--key-file", "", "true"},
+		"want one capture file,": {"dump", ""},
+	} {
+		if _, errs, status := Command(t, args...); status != cli.ExitMisused || !strings.Contains(errs, want) {
+			t.Errorf("%q: status %d, %s", args, status, errs)
+		}
+	}
+	if _, errs, status := Command(t, "run", "--link", "shm", "-n", "1", "test", ""); status != cli.ExitFailed {
+		t.Errorf("an empty argument of a program: status %d, %s", status, errs)
 	}
 }

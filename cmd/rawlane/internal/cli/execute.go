@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -118,11 +119,15 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// Arguments refuses fewer or more arguments with a usage error that says what is wanted.
+// Arguments refuses fewer arguments with a usage error that says what is wanted, as it does where
+// one of these is empty, and more.
 func Arguments(least, most int, want string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
-		if len(args) < least || len(args) > most {
+		switch {
+		case len(args) < least || slices.Contains(args[:least], ""):
 			return Misuse("%s", want)
+		case len(args) > most:
+			return Misuse("unexpected argument %q", args[most])
 		}
 		return nil
 	}

@@ -53,6 +53,7 @@ func NewRoot(verbs []func() *cobra.Command) *cobra.Command {
 		}
 	}
 	wrapHelp(root)
+	refuseEmpty(root)
 	return root
 }
 

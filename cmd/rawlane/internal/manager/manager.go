@@ -68,6 +68,7 @@ reads these files again. Scrapers need no certificate: give them --listen-read-o
 	f.StringVar(&m.nic, "interface", "", "the network interface that frames go by; the only one, if there is one")
 	f.StringVar(&m.mac, "mac", "", "this node's address in plans, instead of an interface's")
 	f.StringVar(&m.socket, "socket", manager.DefaultSocket, "listen on this Unix socket; none if empty")
+	cli.MayBeEmpty(f, "socket")
 	f.StringVar(&m.listen, "listen", "", "listen on this TCP address, HOST:PORT, too")
 	f.StringVar(&m.readOnly, "listen-read-only", "",
 		"let everybody read metrics, health and paths on this TCP address, HOST:PORT, and nothing else")
