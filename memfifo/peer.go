@@ -39,7 +39,7 @@ type peer struct {
 	expecting  int            // how many FIFOs and windows expect it as a sender
 	senderDown *PeerDownError // if they do: it is down
 
-	heard        monotime.Time // when it has sent something last, or was probed
+	heard        monotime.Time // when it has sent something of this connection last, or was probed
 	linkBusy     bool          // the link had no room
 	needsPump    bool          // it is in the receiver's list
 	urgent       bool          // a handler has posted to it: no caller waits who would flush that

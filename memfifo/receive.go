@@ -65,7 +65,9 @@ func (d *Domain) handle(m *mcd.Message) {
 // receive takes a frame of this peer.
 func (p *peer) receive(h *reliable.Header, records []byte) {
 	now := p.d.rx.at
-	p.heard = now
+	if p.conn.IsCurrent(h) { // hellos of its next life say nothing of this one
+		p.heard = now
+	}
 	switch p.conn.Handle(now, h, records) {
 	case reliable.Deliver:
 		p.senderDown = nil

@@ -48,10 +48,10 @@ func (c *Conn) advanceGoodbye(now monotime.Time) {
 func (c *Conn) onBye(h *Header) Event {
 	event := Nothing
 	switch {
-	case c.isCurrent(h) && c.state != Closing:
+	case c.IsCurrent(h) && c.state != Closing:
 		event = PeerClosed
 		fallthrough
-	case c.isCurrent(h):
+	case c.IsCurrent(h):
 		c.reset()
 	default:
 		c.cfg.Counters.StaleIncarnation++
@@ -61,7 +61,7 @@ func (c *Conn) onBye(h *Header) Event {
 }
 
 func (c *Conn) onByeAck(h *Header) {
-	if c.state != Closing || !c.isCurrent(h) {
+	if c.state != Closing || !c.IsCurrent(h) {
 		c.cfg.Counters.StaleIncarnation++
 		return
 	}

@@ -65,8 +65,8 @@ func (c *Conn) onHelloAck(now monotime.Time, h *Header) Event {
 	return PeerRestarted
 }
 
-// isCurrent reports whether a frame is between the current incarnations.
-func (c *Conn) isCurrent(h *Header) bool { return h.Dst == c.local && h.Src == c.remote }
+// IsCurrent reports whether a frame is between the current incarnations.
+func (c *Conn) IsCurrent(h *Header) bool { return h.Dst == c.local && h.Src == c.remote }
 
 // onStale answers a frame that is not between the current incarnations with a challenge: one of
 // the two ends has missed the other's restart.

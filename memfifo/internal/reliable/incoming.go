@@ -27,7 +27,7 @@ func (c *Conn) Handle(now monotime.Time, h *Header, records []byte) Event {
 	if c.state == Closing {
 		return Nothing
 	}
-	if !c.isCurrent(h) {
+	if !c.IsCurrent(h) {
 		c.needsPump = true
 		c.onStale(now)
 		return Nothing
