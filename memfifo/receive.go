@@ -90,6 +90,9 @@ func (p *peer) pumpLater() {
 
 // pumpPeers does what the messages of a batch, or the parcels of a Post, have made possible.
 func (d *Domain) pumpPeers(now monotime.Time) {
+	if d.closed {
+		return // what was held up is not done any more
+	}
 	for i := 0; i < len(d.rx.needsPump); i++ { // a handler's answer to what was held up has a peer listed anew
 		p := d.rx.needsPump[i]
 		p.needsPump = false
