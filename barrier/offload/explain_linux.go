@@ -29,13 +29,7 @@ func occupied(err error) bool { return errors.Is(err, unix.EBUSY) || errors.Is(e
 // heldBy says which program that is, whose, and what to do: others cannot take off one that a
 // process holds.
 func heldBy(e *xsk.OccupiedError, ifname string) string {
-	text := ""
-	if e.Program != "" {
-		text += ", " + e.Program
-	}
-	if e.PID != 0 {
-		text += fmt.Sprintf(", of process %d", e.PID)
-	}
+	text := xsk.Holder(e)
 	switch {
 	case e.Ours():
 		return text + " (that is link xdp: beside a unit use link ring)"

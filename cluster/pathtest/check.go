@@ -9,9 +9,8 @@ import (
 )
 
 // Check looks for faults in the paths from this node to all others, by each of the given tags; by
-// none there are none.
-// Faults are sorted by node and tag, those of the whole network first. It takes several times
-// Options.Timeout, as most faults show as silence. Errors: ctx's, and those of
+// none there are none. Faults are sorted by node and tag, those of the whole network first. It
+// takes several times Options.Timeout, as most faults show as silence. Errors: ctx's, and those of
 // mcd.Endpoint.TryProbe, with the faults found until then.
 func Check(ctx context.Context, ep *mcd.Endpoint, nic int, tags []transport.OptionalTag, o Options) ([]Fault, error) {
 	if len(tags) == 0 {
@@ -67,10 +66,10 @@ func (c *checker) look(ctx context.Context) error {
 		}
 		broadcasts = append(broadcasts, n)
 	}
-	if err := c.probe(ctx, c.paths); err != nil {
+	if err := c.probeAll(ctx, c.paths); err != nil {
 		return err
 	}
-	if err := c.probe(ctx, c.silent()); err != nil { // nodes that stood still for all of the time
+	if err := c.probeAll(ctx, c.silent()); err != nil { // nodes that stood still for all of the time
 		return err
 	}
 	for i, n := range broadcasts {
@@ -85,12 +84,12 @@ func (c *checker) look(ctx context.Context) error {
 	return nil
 }
 
-// probe sends the probes of paths, and keeps their numbers.
-func (c *checker) probe(ctx context.Context, paths []*checked) error {
+// probeAll sends the probes of paths, and waits for all answers.
+func (c *checker) probeAll(ctx context.Context, paths []*checked) error {
+	if len(paths) == 0 {
+		return nil
+	}
 	for range tries {
-		if len(paths) == 0 {
-			return nil
-		}
 		for _, p := range paths {
 			n, err := c.send(ctx, p.Path, mcd.ProbeOptions{AnyNode: true})
 			if err != nil {

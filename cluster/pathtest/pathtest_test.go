@@ -127,6 +127,22 @@ func suffering(t *testing.T, l transport.Link, cfg fault.Config) transport.Link 
 	return f
 }
 
+// stoodStill is a link that has lost the first n of the frames that match. lost is how many.
+func stoodStill(
+	t *testing.T, l transport.Link, n int, match func(*transport.Frame) bool,
+) (stalled transport.Link, lost *int) {
+	t.Helper()
+	lost = new(int)
+	first := func(f *transport.Frame) bool {
+		if *lost == n || !match(f) {
+			return false
+		}
+		*lost++
+		return true
+	}
+	return suffering(t, l, fault.Config{Loss: 1, Match: first}), lost
+}
+
 func ofVID(vid transport.VID) func(*transport.Frame) bool {
 	return func(f *transport.Frame) bool { return f.Tagged && f.Tag.VID == vid }
 }
@@ -380,18 +396,10 @@ func TestCheckIsNotMisledByChance(t *testing.T) {
 func TestCheckIsNotMisledByAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		links := switched(t, 2)
-		lost := 0
-		first := func(f *transport.Frame) bool {
-			if len(f.Payload) < 1500 || lost == 3 {
-				return false
-			}
-			lost++
-			return true
-		}
-		stalled := suffering(t, links[1], fault.Config{Loss: 1, Match: first})
+		stalled, lost := stoodStill(t, links[1], 3, func(f *transport.Frame) bool { return len(f.Payload) >= 1500 })
 		got, err := pathtest.Check(context.Background(), open(t, links[0], stalled)[0], 0, by(1), pathtest.Options{})
-		if err != nil || len(got) != 0 || lost != 3 {
-			t.Errorf("found %v (%v), %d probes lost, want 3", got, err, lost)
+		if err != nil || len(got) != 0 || *lost != 3 {
+			t.Errorf("found %v (%v), %d probes lost, want 3", got, err, *lost)
 		}
 	})
 }
@@ -401,18 +409,10 @@ func TestCheckIsNotMisledByAPause(t *testing.T) {
 func TestCheckIsNotMisledByAPauseOfAPath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		links := switched(t, 2)
-		lost := 0
-		first := func(f *transport.Frame) bool {
-			if !ofVID(2)(f) || lost == 4 {
-				return false
-			}
-			lost++
-			return true
-		}
-		stalled := suffering(t, links[1], fault.Config{Loss: 1, Match: first})
+		stalled, lost := stoodStill(t, links[1], 4, ofVID(2))
 		got, err := pathtest.Check(context.Background(), open(t, links[0], stalled)[0], 0, by(1, 2), pathtest.Options{})
-		if err != nil || len(got) != 0 || lost != 4 {
-			t.Errorf("found %v (%v), %d frames lost, want 4: a broadcast, and three probes", got, err, lost)
+		if err != nil || len(got) != 0 || *lost != 4 {
+			t.Errorf("found %v (%v), %d frames lost, want 4: a broadcast, and three probes", got, err, *lost)
 		}
 	})
 }
@@ -421,18 +421,10 @@ func TestCheckIsNotMisledByAPauseOfAPath(t *testing.T) {
 func TestCheckIsNotMisledByAPauseOfANode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		links := switched(t, 2)
-		lost := 0
-		first := func(*transport.Frame) bool {
-			if lost == 8 {
-				return false
-			}
-			lost++
-			return true
-		}
-		stalled := suffering(t, links[1], fault.Config{Loss: 1, Match: first})
+		stalled, lost := stoodStill(t, links[1], 8, func(*transport.Frame) bool { return true })
 		got, err := pathtest.Check(context.Background(), open(t, links[0], stalled)[0], 0, by(1, 2), pathtest.Options{})
-		if err != nil || len(got) != 0 || lost != 8 {
-			t.Errorf("found %v (%v), %d frames lost, want 8: two broadcasts, and three probes by each VID", got, err, lost)
+		if err != nil || len(got) != 0 || *lost != 8 {
+			t.Errorf("found %v (%v), %d frames lost, want 8: two broadcasts, and three probes by each VID", got, err, *lost)
 		}
 	})
 }

@@ -17,13 +17,7 @@ type OccupiedError struct {
 func (e *OccupiedError) Ours() bool { return e.Program == ProgramName }
 
 func (e *OccupiedError) Error() string {
-	text := "the interface runs an XDP program already"
-	if e.Program != "" {
-		text += ", " + e.Program
-	}
-	if e.PID != 0 {
-		text += fmt.Sprintf(", of process %d", e.PID)
-	}
+	text := "the interface runs an XDP program already" + Holder(e)
 	switch {
 	case e.Ours():
 		return text + " (end that one; programs that share an interface all use link ring, " +
@@ -32,4 +26,16 @@ func (e *OccupiedError) Error() string {
 		return text + " (end that one, or use link ring)"
 	}
 	return text + " (take it off: ip link set NAME xdp off; or use link ring)"
+}
+
+// Holder says which program it is, and of which process, as far as that is known: words that follow
+// others.
+func Holder(e *OccupiedError) (text string) {
+	if e.Program != "" {
+		text += ", " + e.Program
+	}
+	if e.PID != 0 {
+		text += fmt.Sprintf(", of process %d", e.PID)
+	}
+	return text
 }

@@ -112,12 +112,7 @@ type StatusError struct {
 func (e *StatusError) Error() string { return fmt.Sprintf("node %d: %s", e.Node, e.How) }
 
 // NoArguments refuses arguments with a usage error.
-func NoArguments(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return Misuse("unexpected argument %q", args[0])
-	}
-	return nil
-}
+func NoArguments(cmd *cobra.Command, args []string) error { return Arguments(0, 0, "")(cmd, args) }
 
 // Arguments refuses fewer arguments with a usage error that says what is wanted, as it does where
 // one of these is empty, and more.
