@@ -148,7 +148,7 @@ func newTable(operation string, sizes []int, ranks, rounds int) *table {
 		JSON: func(r *harness.Row) map[string]any {
 			size, name := splitName(r.Name)
 			return map[string]any{"operation": operation, "ranks": ranks, "size_bytes": size, "algorithm": name,
-				"mean_us": r.Median(), "rounds": len(r.Values), "lowest_mean_us": r.Min(), "highest_mean_us": r.Max(),
+				"mean_us": r.Median(), "rounds": r.Rounds(), "lowest_mean_us": r.Min(), "highest_mean_us": r.Max(),
 				"ratio_to_best": r.Over(t.best(size)), "chosen": chosen(operation, ranks, size) == name}
 		},
 	}

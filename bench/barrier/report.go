@@ -40,7 +40,7 @@ func newTable(nodes, rounds int) *table {
 			return fmt.Sprintf("%-30s %9.2f %9.2f - %9.2f", name, r.Median(), r.Min(), r.Max())
 		},
 		JSON: func(r *harness.Row) map[string]any {
-			line := map[string]any{"name": r.Name, "nodes": t.nodes, "mean_us": r.Median(), "rounds": len(r.Values),
+			line := map[string]any{"name": r.Name, "nodes": t.nodes, "mean_us": r.Median(), "rounds": r.Rounds(),
 				"lowest_mean_us": r.Min(), "highest_mean_us": r.Max()}
 			if chosen := t.chosen[r.Name]; chosen != "" {
 				line["chosen"] = chosen

@@ -98,7 +98,7 @@ func (p *place) init(busy, rounds int) {
 		},
 		JSON: func(r *harness.Row) map[string]any {
 			return map[string]any{"busy": busy, "name": r.Name, "p50_us": r.Median(), "p99_us": r.Second(),
-				"mean_us": p.means.Find(r.Name).Median(), "rounds": len(r.Values)}
+				"mean_us": p.means.Find(r.Name).Median(), "rounds": r.Rounds()}
 		},
 	}
 }

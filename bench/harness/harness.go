@@ -29,6 +29,9 @@ type Bench struct {
 	MinIters      int
 	Rows          bool // Run returns a report whose tables have rows without results
 	Run           func(context.Context, *Bench) (Report, error)
+
+	limits  bool // are to be met
+	watches bool // how quick the cores are
 }
 
 // Main runs the benchmark and exits.
@@ -77,12 +80,14 @@ func (b *Bench) main(ctx context.Context) error {
 	flag.IntVar(&b.Rounds, "rounds", b.Rounds, "rounds, in each of which all variants run; medians count")
 	flag.IntVar(&b.Iters, "iters", b.Iters, "operations of each variant in a round")
 	asJSON := flag.Bool("json", false, "print JSON lines")
-	limits := flag.Bool("limits", true, "exit with 1 if a limit is not met; false for runs that are too short to tell")
+	flag.BoolVar(&b.limits, "limits", true,
+		"exit with 1 if a limit is not met; false for runs that are too short to tell")
 	flag.BoolVar(&b.Rows, "rows", false, "print the names of all rows, and measure nothing")
 	flag.Parse()
 	if err := b.check(flag.Args()); err != nil {
 		return err
 	}
+	b.watches = true
 	r, err := b.Run(ctx, b)
 	if err != nil {
 		return err
@@ -90,11 +95,11 @@ func (b *Bench) main(ctx context.Context) error {
 	if b.Rows {
 		return r.printRows(os.Stdout)
 	}
-	return b.finish(&r, *asJSON, *limits)
+	return b.finish(&r, *asJSON)
 }
 
 // finish prints the report, keeps it, and judges it, if it is to.
-func (b *Bench) finish(r *Report, asJSON, limits bool) error {
+func (b *Bench) finish(r *Report, asJSON bool) error {
 	if err := b.print(r, asJSON); err != nil {
 		return err
 	}
@@ -103,7 +108,7 @@ func (b *Bench) finish(r *Report, asJSON, limits bool) error {
 			return err
 		}
 	}
-	if failed := r.notMet(); limits && len(failed) > 0 {
+	if failed := r.notMet(); b.limits && len(failed) > 0 {
 		return fmt.Errorf("%w: %s (-limits=false exits with 0 all the same)", ErrNotMet, strings.Join(failed, "; "))
 	}
 	return nil
@@ -148,16 +153,24 @@ type Variant struct {
 }
 
 // RunRounds runs the variants in turns, so that a slow moment of the machine slows all of them.
+// Where limits are to be met, those of which some results were slowed have further turns, at most
+// as many again.
 func (b *Bench) RunRounds(ctx context.Context, all []Variant) error {
+	if b.watches {
+		defer speed.watch(ctx)()
+	}
 	all = slices.Clone(all)
-	for range b.Rounds {
+	rows := make([][]*Row, len(all))
+	for round := range 2 * b.Rounds {
 		for k, v := range all {
-			if v.Run == nil {
+			if v.Run == nil || round >= b.Rounds && !b.lacksRounds(rows[k]) {
 				continue
 			}
+			speed.takeRows()
 			err := v.Run(ctx)
 			switch {
 			case err == nil:
+				rows[k] = speed.takeRows()
 			case ctx.Err() == nil && v.MayFail:
 				b.LeftOut(fmt.Errorf("%s: %w", v.Name, err))
 				all[k].Run = nil
@@ -167,6 +180,18 @@ func (b *Bench) RunRounds(ctx context.Context, all []Variant) error {
 		}
 	}
 	return nil
+}
+
+// lacksRounds reports whether a variant is to have a further turn: some of its results were slowed,
+// and not most of them, as on a machine that is always slow.
+func (b *Bench) lacksRounds(rows []*Row) bool {
+	lacks, slowed, all := false, 0, 0
+	for _, r := range rows {
+		n := r.slowed()
+		lacks = lacks || len(r.Values)-n < b.Rounds
+		slowed, all = slowed+n, all+len(r.Values)
+	}
+	return b.limits && lacks && 4*slowed <= 3*all
 }
 
 // LeftOut says what is not compared, and why.

@@ -34,6 +34,6 @@ func (t *Rows) AddLatency(name string, ns [4]float64) { t.Add(name, ns[1]/1e3, n
 
 // LatencyJSON is Table.JSON of rows that AddLatency has added to.
 func LatencyJSON(r *Row) map[string]any {
-	return map[string]any{"name": r.Name, "p50_us": r.Median(), "p99_us": r.Second(), "rounds": len(r.Values),
+	return map[string]any{"name": r.Name, "p50_us": r.Median(), "p99_us": r.Second(), "rounds": r.Rounds(),
 		"lowest_p50_us": r.Min(), "highest_p50_us": r.Max()}
 }

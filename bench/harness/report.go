@@ -80,7 +80,7 @@ func NewTable(title, key string, size, rounds int) *Table {
 		},
 		JSON: func(r *Row) map[string]any {
 			line := map[string]any{"name": r.Name, key: r.Median(), "lowest": r.Min(), "highest": r.Max(),
-				"rounds": len(r.Values)}
+				"rounds": r.Rounds()}
 			if size > 0 {
 				line["size_bytes"] = size
 			}
@@ -98,6 +98,7 @@ func (t *Table) AddRatio(head, key, name string) {
 // line returns what is printed of a row as JSON.
 func (t *Table) line(row *Row) map[string]any {
 	line := t.JSON(row)
+	line["slowed"] = row.slowed()
 	for _, ratio := range t.Ratios {
 		to := ratio.To()
 		if to == nil {
@@ -118,6 +119,7 @@ func (r *Report) print(out io.Writer) {
 		t.print(out)
 	}
 	fmt.Fprintln(out)
+	r.printSlowed(out)
 	targets := slices.DeleteFunc(r.Targets, func(t Target) bool { return t.leftOut() })
 	width := 0
 	for _, t := range targets {
@@ -131,6 +133,28 @@ func (r *Report) print(out io.Writer) {
 		fmt.Fprintf(out, "%-*s  %-8s (%.2f, %slimit %.2f)\n", width, t.What, verdict, t.Got, t.Note, t.Limit)
 	}
 	fmt.Fprint(out, r.Note)
+}
+
+// printSlowed says how many results were slowed.
+func (r *Report) printSlowed(out io.Writer) {
+	slowed, all, rows := 0, 0, 0
+	for _, t := range r.Tables {
+		for _, row := range t.Rows {
+			n := row.slowed()
+			slowed, all = slowed+n, all+len(row.Values)
+			if n > 0 && n == len(row.Values) {
+				rows++
+			}
+		}
+	}
+	if slowed == 0 {
+		return
+	}
+	fmt.Fprintf(out, "Others of this machine slowed the cores during %d of %d results. These do not count", slowed, all)
+	if rows > 0 {
+		fmt.Fprintf(out, ", but for rows that have no others: %d", rows)
+	}
+	fmt.Fprint(out, ".\n\n")
 }
 
 func (t *Table) print(out io.Writer) {

@@ -67,11 +67,11 @@ func TestTable_RatioToNothing(t *testing.T) {
 func TestFinish_ResultsThatAreNotKept(t *testing.T) {
 	disk := errors.New("no space")
 	r := Report{Save: func() error { return disk }}
-	if err := new(Bench).finish(&r, true, true); !errors.Is(err, disk) {
+	if err := (&Bench{limits: true}).finish(&r, true); !errors.Is(err, disk) {
 		t.Errorf("%v, want %v", err, disk)
 	}
 	r = Report{Save: func() error { return nil }, Targets: []Target{{What: "a limit", Got: 2, Limit: 1}}}
-	if err := new(Bench).finish(&r, true, true); !errors.Is(err, ErrNotMet) {
+	if err := (&Bench{limits: true}).finish(&r, true); !errors.Is(err, ErrNotMet) {
 		t.Errorf("%v, want %v", err, ErrNotMet)
 	}
 }

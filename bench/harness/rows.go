@@ -6,13 +6,15 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 )
 
 // Row is a line of a table: the result of each round.
 type Row struct {
 	Name   string
 	Values []float64
-	second []float64 // a second number of each round, if any
+	second []float64         // a second number of each round, if any
+	probes [][]time.Duration // of each round, by core: how quick they were
 }
 
 // Rows are lines in the order of their first results.
@@ -27,6 +29,33 @@ func (t *Rows) Add(name string, value float64, second ...float64) {
 	}
 	r.Values = append(r.Values, value)
 	r.second = append(r.second, second...)
+	r.probes = append(r.probes, speed.take())
+	speed.noteRow(r)
+}
+
+// slowed counts the results that were slowed.
+func (r *Row) slowed() (n int) {
+	for _, probe := range r.probes {
+		if speed.isSlow(probe) {
+			n++
+		}
+	}
+	return n
+}
+
+// Counts reports whether the result of a round counts: it was not slowed, or all were.
+func (r *Row) Counts(round int) bool {
+	return round >= len(r.probes) || !speed.isSlow(r.probes[round]) || r.slowed() == len(r.Values)
+}
+
+// Counted returns the results that count.
+func (r *Row) Counted() (values []float64) {
+	for round, value := range r.Values {
+		if r.Counts(round) {
+			values = append(values, value)
+		}
+	}
+	return values
 }
 
 // Find returns the row with a name; nil if it was left out.
@@ -38,29 +67,32 @@ func (t Rows) Find(name string) *Row {
 	return t[i]
 }
 
-// Median returns the median of the rounds; NaN if the row was left out.
+// Rounds returns how many results count.
+func (r *Row) Rounds() int { return len(r.Counted()) }
+
+// Median returns the median of the results that count; NaN if the row was left out.
 func (r *Row) Median() float64 {
 	if r == nil {
 		return math.NaN()
 	}
-	v := slices.Sorted(slices.Values(r.Values))
+	v := slices.Sorted(slices.Values(r.Counted()))
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
 // Second returns the second number of the round whose result is nearest to the median.
 func (r *Row) Second() float64 {
 	median := r.Median()
-	nearest := slices.MinFunc(r.Values, func(a, b float64) int {
+	nearest := slices.MinFunc(r.Counted(), func(a, b float64) int {
 		return cmp.Compare(math.Abs(a-median), math.Abs(b-median))
 	})
 	return r.second[slices.Index(r.Values, nearest)]
 }
 
-// Min returns the lowest result.
-func (r *Row) Min() float64 { return slices.Min(r.Values) }
+// Min returns the lowest result that counts.
+func (r *Row) Min() float64 { return slices.Min(r.Counted()) }
 
-// Max returns the highest result.
-func (r *Row) Max() float64 { return slices.Max(r.Values) }
+// Max returns the highest one.
+func (r *Row) Max() float64 { return slices.Max(r.Counted()) }
 
 // Over returns the median divided by that of another row; NaN if one of them was left out.
 func (r *Row) Over(other *Row) float64 { return Over(r.Median(), other.Median()) }

@@ -108,7 +108,7 @@ func newTable() *harness.Table {
 		},
 		JSON: func(r *harness.Row) map[string]any {
 			return map[string]any{"name": r.Name, "senders": *senders, "rate_mbit_per_s": *rate, "queue_frames": *queue,
-				"results": len(r.Values), "median": r.Median(), "lowest": r.Min(), "highest": r.Max()}
+				"results": r.Rounds(), "median": r.Median(), "lowest": r.Min(), "highest": r.Max()}
 		},
 	}
 }

@@ -69,7 +69,7 @@ func newTable(title, unit, section string) *table {
 			return fmt.Sprintf("%-38s %9.2f %9.2f - %9.2f", r.Name, r.Median(), r.Min(), r.Max())
 		},
 		JSON: func(r *harness.Row) map[string]any {
-			return map[string]any{"section": section, "name": r.Name, "unit": unit, "rounds": len(r.Values),
+			return map[string]any{"section": section, "name": r.Name, "unit": unit, "rounds": r.Rounds(),
 				"median": r.Median(), "lowest": r.Min(), "highest": r.Max()}
 		},
 		Width: 10,
@@ -112,9 +112,13 @@ func (t *table) ratios(of, to string) (neighbours, best float64) {
 	if len(a.Values) == len(b.Values) {
 		var ratios harness.Row
 		for i := range a.Values {
-			ratios.Values = append(ratios.Values, harness.Over(a.Values[i], b.Values[i]))
+			if a.Counts(i) && b.Counts(i) {
+				ratios.Values = append(ratios.Values, harness.Over(a.Values[i], b.Values[i]))
+			}
 		}
-		neighbours = ratios.Median()
+		if len(ratios.Values) > 0 {
+			neighbours = ratios.Median()
+		}
 	}
 	return neighbours, harness.Over(t.bestRound(t.best(of, t.bestRound)), t.bestRound(t.best(to, t.bestRound)))
 }

@@ -133,7 +133,7 @@ func newConns(rounds int) *harness.Table {
 			return fmt.Sprintf("%-28s %8.2f %8.2f - %7.2f", r.Name, r.Median(), r.Min(), r.Max())
 		},
 		JSON: func(r *harness.Row) map[string]any {
-			return map[string]any{"name": r.Name, "p50_us": r.Median(), "rounds": len(r.Values)}
+			return map[string]any{"name": r.Name, "p50_us": r.Median(), "rounds": r.Rounds()}
 		},
 		Width: 8,
 	}
@@ -152,7 +152,7 @@ func (b *bench) newCalls() *harness.Table {
 		},
 		JSON: func(r *harness.Row) map[string]any {
 			return map[string]any{"name": r.Name, "p50_us": r.Median(), "p99_us": b.p99.Find(r.Name).Median(),
-				"calls_per_s": b.rates.Find(r.Name).Median(), "rounds": len(r.Values)}
+				"calls_per_s": b.rates.Find(r.Name).Median(), "rounds": r.Rounds()}
 		},
 	}
 }
@@ -167,7 +167,7 @@ func (b *bench) newIdle() *harness.Table {
 				b.memory.Find(r.Name).Median(), b.frames.Find(r.Name).Median())
 		},
 		JSON: func(r *harness.Row) map[string]any {
-			return map[string]any{"name": r.Name, "conns": idleConns, "rounds": len(r.Values),
+			return map[string]any{"name": r.Name, "conns": idleConns, "rounds": r.Rounds(),
 				"cpu_percent": r.Median(), "bytes_per_conn": b.memory.Find(r.Name).Median(),
 				"frames_per_s": b.frames.Find(r.Name).Median()}
 		},

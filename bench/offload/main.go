@@ -100,7 +100,7 @@ func newResults() *results {
 		JSON: func(row *harness.Row) map[string]any {
 			return map[string]any{"name": row.Name, "last_p50_us": row.Median(),
 				"center_cpu_us":   r.cpu.Find(row.Name).Median(),
-				"center_switches": r.woke.Find(row.Name).Median(), "rounds": len(row.Values)}
+				"center_switches": r.woke.Find(row.Name).Median(), "rounds": row.Rounds()}
 		},
 	}
 	return r

@@ -118,7 +118,7 @@ func newTable(link string, nodes, rounds int) *table {
 		},
 		JSON: func(r *harness.Row) map[string]any {
 			line := map[string]any{"name": r.Name, "link": link, "nodes": nodes, "mean_us": r.Median(),
-				"rounds": len(r.Values), "lowest_mean_us": r.Min(), "highest_mean_us": r.Max()}
+				"rounds": r.Rounds(), "lowest_mean_us": r.Min(), "highest_mean_us": r.Max()}
 			if r.Name == auto {
 				line["chosen"] = t.chosen
 			}

@@ -105,7 +105,7 @@ func (b *bench) makeTables() {
 				return fmt.Sprintf("%-52s %9.2f %9.2f - %9.2f", r.Name, r.Median(), r.Min(), r.Max())
 			},
 			JSON: func(r *harness.Row) map[string]any {
-				return map[string]any{"section": t.section, "name": r.Name, "unit": t.unit, "rounds": len(r.Values),
+				return map[string]any{"section": t.section, "name": r.Name, "unit": t.unit, "rounds": r.Rounds(),
 					"median": r.Median(), "lowest": r.Min(), "highest": r.Max()}
 			},
 			Width: 10,

@@ -105,7 +105,7 @@ func newStream(rounds int) *harness.Table {
 		Title: fmt.Sprintf("Bytes a second that arrive, MB/s; median of %d rounds\n%-28s %8s", rounds, "", "MB/s"),
 		Text:  func(r *harness.Row) string { return fmt.Sprintf("%-28s %8.0f", r.Name, r.Median()) },
 		JSON: func(r *harness.Row) map[string]any {
-			return map[string]any{"name": r.Name, "mb_per_s": r.Median(), "rounds": len(r.Values)}
+			return map[string]any{"name": r.Name, "mb_per_s": r.Median(), "rounds": r.Rounds()}
 		},
 		Width: 8,
 	}

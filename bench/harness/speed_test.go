@@ -1,0 +1,138 @@
+//go:build linux
+
+package harness
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Results that were slowed do not count where their row has others, and their variant has further
+// turns; but not one whose results are slowed always.
+func TestRunRounds_Slowed(t *testing.T) {
+	const quick, slow = 4 * time.Microsecond, 6 * time.Microsecond
+	var table Table
+	var turns []string
+	variant := func(name string, probes ...time.Duration) Variant {
+		turn := 0
+		return Variant{Name: name, Run: func(context.Context) error {
+			time.Sleep(time.Second)
+			turns = append(turns, name)
+			speed.note(0, quick) // the slowest core counts
+			speed.note(1, probes[turn])
+			speed.note(1, probes[turn])
+			table.Add(name, float64(turn), 10*float64(turn))
+			turn++
+			return nil
+		}}
+	}
+	variants := []Variant{
+		variant("at times", slow, quick, slow, quick, quick, quick),
+		variant("never", quick, quick, quick),
+		variant("always", slow, slow, slow),
+	}
+	useSpeed(t)
+	b := Bench{Rounds: 3, limits: true}
+	synctest.Test(t, func(t *testing.T) {
+		if err := b.RunRounds(t.Context(), variants); err != nil {
+			t.Error(err)
+		}
+	})
+	round := []string{"at times", "never", "always"}
+	if want := append(slices.Repeat(round, 3), "at times", "at times"); !slices.Equal(turns, want) {
+		t.Errorf("turns %q, want %q", turns, want)
+	}
+	for name, want := range map[string][]float64{"at times": {1, 3, 4}, "never": {0, 1, 2}, "always": {0, 1, 2}} {
+		r := table.Find(name)
+		if got := r.Counted(); !slices.Equal(got, want) || r.Rounds() != len(want) {
+			t.Errorf("%s: %v count, %d rounds, want %v", name, got, r.Rounds(), want)
+		}
+		if r.Median() != want[1] || r.Min() != want[0] || r.Max() != want[2] || r.Second() != 10*want[1] {
+			t.Errorf("%s: median %v of %v to %v, beside it %v, want those of %v",
+				name, r.Median(), r.Min(), r.Max(), r.Second(), want)
+		}
+	}
+	var said strings.Builder
+	report := Report{Tables: []*Table{&table}}
+	report.printSlowed(&said)
+	want := "Others of this machine slowed the cores during 5 of 11 results. " +
+		"These do not count, but for rows that have no others: 1.\n\n"
+	if said.String() != want {
+		t.Errorf("said %q, want %q", said.String(), want)
+	}
+}
+
+// Without limits that are to be met a run is as long as it was asked for.
+func TestRunRounds_SlowedWithoutLimits(t *testing.T) {
+	useSpeed(t)
+	turns := 0
+	var table Table
+	b := Bench{Rounds: 2}
+	synctest.Test(t, func(t *testing.T) {
+		err := b.RunRounds(t.Context(), []Variant{{Name: "ours", Run: func(context.Context) error {
+			time.Sleep(time.Second)
+			turns++
+			speed.note(0, time.Duration(turns)*time.Microsecond)
+			table.Add("ours", 1)
+			return nil
+		}}})
+		if err != nil || turns != 2 {
+			t.Errorf("%d turns, %v; want 2", turns, err)
+		}
+	})
+}
+
+// Results that a program gives together were measured together.
+func TestSpeedometer_Together(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s speedometer
+		s.note(0, 4*time.Microsecond)
+		s.note(0, 8*time.Microsecond)
+		time.Sleep(time.Second)
+		first := s.take()
+		s.note(0, time.Microsecond)
+		if second := s.take(); first[0] != 6*time.Microsecond || second[0] != first[0] {
+			t.Errorf("%v, then %v, want 6 µs", first, second)
+		}
+		time.Sleep(time.Second)
+		s.note(0, 3*time.Microsecond)
+		if third := s.take(); third[0] != 2*time.Microsecond {
+			t.Errorf("%v, want 2 µs: of the probes since", third)
+		}
+	})
+}
+
+// The probes are taken on each core, and end.
+func TestSpeedometer_Watch(t *testing.T) {
+	var s speedometer
+	end := s.watch(t.Context())
+	for s.count() == 0 {
+		time.Sleep(probeEvery)
+	}
+	end()
+	for core, c := range s.cores {
+		if c.count > 0 && (c.quickest <= 0 || c.quickest > time.Second) {
+			t.Errorf("core %d: the quickest probe took %v", core, c.quickest)
+		}
+	}
+}
+
+func (s *speedometer) count() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.cores {
+		n += c.count
+	}
+	return n
+}
+
+// useSpeed gives the test a speedometer of its own.
+func useSpeed(t *testing.T) {
+	old := speed
+	speed = new(speedometer)
+	t.Cleanup(func() { speed = old })
+}
