@@ -22,7 +22,7 @@ import (
 
 const (
 	probeEvery = 10 * time.Millisecond // of which a probe takes 1 or 2 parts in 1000
-	probeTries = 3                     // the first one finds cold caches
+	probeTries = 4                     // the first ones find cold caches
 	probeItems = 300                   // take 4 us
 	// slowedFrom is how much longer than the quickest probe those of a slowed result take, at the
 	// mean: a fifth of its time or more had a slow core.
