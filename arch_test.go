@@ -122,6 +122,7 @@ var floors = []struct {
 	{"internal/l2switch", []string{"transport", "internal/monotime"}},
 	{"internal/congestion", nil},
 	{"internal/decodetest", []string{"mcd/decode"}},
+	{"internal/cpuset", nil},
 	{"internal/crc32c", nil},
 	{"internal/fuzzseed", nil},
 	{"internal/filelock", nil},

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/internal/cpuset"
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
@@ -132,16 +133,11 @@ func (p *Program) Text() (string, error) {
 	return string(out), nil
 }
 
-// Cores returns the first n cores that this process may use; nil if there are fewer.
-func Cores(n int) (cores []int, err error) {
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil || set.Count() < n {
-		return nil, err
+// Cores returns n cores that this process may use, of which none shares its hardware with another
+// one while there are enough; nil if there are fewer.
+func Cores(n int) []int {
+	if allowed := cpuset.Allowed(); len(allowed) >= n {
+		return allowed[:n]
 	}
-	for core := 0; len(cores) < n; core++ {
-		if set.IsSet(core) {
-			cores = append(cores, core)
-		}
-	}
-	return cores, nil
+	return nil
 }

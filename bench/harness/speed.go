@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/internal/cpuset"
 )
 
 // A core of a shared machine is slower while another guest has its other hardware thread: for
@@ -114,20 +116,14 @@ func (s *speedometer) takeRows() []*Row {
 
 // watch probes the cores that this process may have, until the function that it returns is called.
 func (s *speedometer) watch(ctx context.Context) (end func()) {
-	var set unix.CPUSet
-	if unix.SchedGetaffinity(0, &set) != nil {
-		return func() {} // without it all results count
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	var threads sync.WaitGroup
 	s.mu.Lock()
 	s.taken, s.last = time.Now(), nil
 	s.mu.Unlock()
-	for core, left := 0, min(set.Count(), maxProbed); left > 0; core++ {
-		if set.IsSet(core) {
-			threads.Go(func() { s.probe(ctx, core) })
-			left--
-		}
+	probed := cpuset.Allowed()
+	for _, core := range probed[:min(len(probed), maxProbed)] {
+		threads.Go(func() { s.probe(ctx, core) })
 	}
 	return func() { cancel(); threads.Wait() }
 }

@@ -33,14 +33,11 @@ func New() (*Pair, error) {
 	if err := testbed.Reexec(); err != nil {
 		return nil, err
 	}
-	cores, err := harness.Cores(2)
-	if err == nil && cores == nil {
-		err = errors.New("one core: the comparison needs two, for two programs that spin")
+	p := &Pair{cores: harness.Cores(2)}
+	if p.cores == nil {
+		return nil, errors.New("one core: the comparison needs two, for two programs that spin")
 	}
-	if err != nil {
-		return nil, err
-	}
-	p := &Pair{cores: cores}
+	var err error
 	if p.dir, err = os.MkdirTemp("", "rawlane-bench-"); err != nil {
 		return nil, err
 	}

@@ -125,9 +125,9 @@ func (h *Hosts) Close() (err error) {
 // Among has f run the program among so many ranks, between namespaces on a bridge, on cores if each
 // has one. MPICH's ranks spin, and on shared cores wait for the scheduler: there f is not called.
 func (m *MPI) Among(ctx context.Context, ranks int, dir string, f func(h *Hosts, cores []int) error) (err error) {
-	cores, err := harness.Cores(ranks)
-	if err != nil || cores == nil && m.Name == mpi.MPICH {
-		return err
+	cores := harness.Cores(ranks)
+	if cores == nil && m.Name == mpi.MPICH {
+		return nil
 	}
 	bed, err := testbed.New(testbed.Config{Nodes: ranks})
 	if err != nil {

@@ -112,10 +112,7 @@ func TestRun_LaunchersEnd(t *testing.T) {
 
 // What is installed runs between two namespaces.
 func TestPeers(t *testing.T) {
-	cores, err := harness.Cores(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cores := harness.Cores(2)
 	bed := testbed.ForTest(t, testbed.Config{})
 	dir := t.TempDir()
 	hosts, err := NewHosts(context.Background(), bed, 2, cores, dir)

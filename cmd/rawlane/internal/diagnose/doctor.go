@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
+	"github.com/rawlane/rawlane/internal/cpuset"
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/packet"
@@ -178,13 +180,22 @@ func checkMemory() finding {
 	return judge("shared memory, for shm links between processes of this host", err, cure)
 }
 
-func checkCores() finding {
+func checkCores() finding { return judgeCores(runtime.NumCPU(), cpuset.Physical()) }
+
+// judgeCores judges how many processors this process may run on, and of how many cores these are; 0
+// where the system does not tell.
+func judgeCores(processors, cores int) finding {
 	var err error
-	if len(launch.AllowedCores()) < 2 {
+	cure := "taskset -p -c 0-1 $$ (or give the container or virtual machine two)"
+	switch {
+	case processors < 2:
 		err = errors.New("one core: processes on it sleep between messages, which costs some 20 us each")
+	case cores == 1:
+		err = fmt.Errorf("the %d processors are threads of one core: "+
+			"while one spins, code on another takes 1.7 times as long", processors)
+		cure = "give the process, or the virtual machine, processors of two cores (lscpu -e)"
 	}
-	return judge("a processor core for each of two processes that spin", err,
-		"taskset -p -c 0-1 $$ (or give the container or virtual machine two)")
+	return judge("a processor core for each of two processes that spin", err, cure)
 }
 
 // examine tries the links on an interface, and reads the settings of its NIC.

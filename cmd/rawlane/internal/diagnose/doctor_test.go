@@ -122,3 +122,23 @@ func TestDoctor_Advice(t *testing.T) {
 		}
 	}
 }
+
+// Two processes that spin need two cores: two threads of one will not do. Where the system does not
+// tell, nothing is wrong.
+func TestDoctor_Cores(t *testing.T) {
+	for _, c := range []struct {
+		processors, cores int
+		reason            string
+	}{
+		{1, 1, "one core: "},
+		{2, 1, "the 2 processors are threads of one core"},
+		{2, 2, ""},
+		{4, 2, ""},
+		{2, 0, ""},
+	} {
+		f := judgeCores(c.processors, c.cores)
+		if f.OK != (c.reason == "") || !strings.HasPrefix(f.Reason, c.reason) || f.OK == (f.Cure != "") {
+			t.Errorf("%d processors of %d cores: %+v, want %q", c.processors, c.cores, f, c.reason)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/internal/cpuset"
 	"github.com/rawlane/rawlane/internal/room"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -42,12 +43,12 @@ func pinSelf(core int) error {
 // PinThread moves the calling thread, and programs that it starts, to a share of the cores that it
 // may run on: the k-th of n parts. With less than a core for each it does nothing.
 func PinThread(k, n int) error {
-	cores := AllowedCores()
-	if len(cores) < n {
+	share := cpuset.Share(k, n)
+	if share == nil {
 		return nil
 	}
 	var set unix.CPUSet
-	for _, core := range cores[k*len(cores)/n : (k+1)*len(cores)/n] {
+	for _, core := range share {
 		set.Set(core)
 	}
 	if err := unix.SchedSetaffinity(0, &set); err != nil {
@@ -58,20 +59,6 @@ func PinThread(k, n int) error {
 
 // thisProgram is the path of this program: one that stays right when its file has gone.
 func thisProgram() (string, error) { return "/proc/self/exe", nil }
-
-// AllowedCores lists the cores that this process may run on.
-func AllowedCores() (cores []int) {
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		return nil
-	}
-	for core := 0; len(cores) < set.Count(); core++ {
-		if set.IsSet(core) {
-			cores = append(cores, core)
-		}
-	}
-	return cores
-}
 
 // YieldCore gives the core to another ready thread or goroutine.
 func YieldCore() {

@@ -19,9 +19,6 @@ func PinThread(int, int) error { return nil }
 // thisProgram is the path of this program.
 func thisProgram() (string, error) { return os.Executable() }
 
-// AllowedCores is for Linux.
-func AllowedCores() []int { return nil }
-
 // YieldCore gives the core to another ready goroutine.
 func YieldCore() { runtime.Gosched() }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/internal/cpuset"
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fabric"
@@ -132,7 +133,7 @@ func (c *ClusterFlags) Cores() ([]int, error) {
 	if c.Here() {
 		processes = 1
 	}
-	together := c.Kind == inMemory || c.Mode == modeThreads
+	together, allowed := c.Kind == inMemory || c.Mode == modeThreads, cpuset.Allowed()
 	switch {
 	case c.Pin == "none", together && c.Pin == "auto":
 		return nil, nil
@@ -140,23 +141,24 @@ func (c *ClusterFlags) Cores() ([]int, error) {
 		return nil, cli.Misuse("--pin: the fabric's nodes share one process")
 	case together:
 		return nil, cli.Misuse("--pin: with --mode threads the nodes share one process")
-	case c.Pin == "auto" && (c.Here() || c.Nodes > len(AllowedCores())):
+	case c.Pin == "auto" && (c.Here() || c.Nodes > len(allowed)):
 		return nil, nil
 	case c.Pin == "auto":
-		return AllowedCores()[:c.Nodes], nil
+		return allowed[:c.Nodes], nil
 	}
-	var cores []int
+	var chosen []int
 	for _, field := range strings.Split(c.Pin, ",") {
 		core, err := strconv.Atoi(field)
-		if err != nil || !slices.Contains(AllowedCores(), core) {
-			return nil, cli.Misuse("--pin %q: want auto, none, or cores of %v", c.Pin, AllowedCores())
+		if err != nil || !slices.Contains(allowed, core) {
+			return nil, cli.Misuse("--pin %q: want auto, none, or cores of %v",
+				c.Pin, slices.Sorted(slices.Values(allowed)))
 		}
-		cores = append(cores, core)
+		chosen = append(chosen, core)
 	}
-	if len(cores) != processes {
+	if len(chosen) != processes {
 		return nil, cli.Misuse("--pin %q: want %d, one for each process here", c.Pin, processes)
 	}
-	return cores, nil
+	return chosen, nil
 }
 
 // Modes: where the nodes of a verb run.

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package cpuset
+
+func processors() []processor { return nil }
