@@ -20,11 +20,20 @@ type Station struct {
 // segmentName is what names a folder, and leaves room for the rest of a socket's path.
 var segmentName = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,31}$`)
 
+// CheckName says what is wrong with the name of a segment, if anything is.
+func CheckName(segment string) error {
+	if !segmentName.MatchString(segment) {
+		return errors.New("not a name for a segment (want up to 32 letters, digits, dots, dashes and underscores)")
+	}
+	return nil
+}
+
 // validate checks the name of a segment and a Config, and fills in defaults.
 func (c *Config) validate(name string) error {
+	if err := CheckName(name); err != nil {
+		return err
+	}
 	switch {
-	case !segmentName.MatchString(name):
-		return errors.New("not a name for a segment (want up to 32 letters, digits, dots, dashes and underscores)")
 	case c.Wire != nil && (!c.MAC.IsZero() || c.MTU != 0):
 		return errors.New("Config.MAC, Config.MTU: are the wire's (leave them out)")
 	case c.MAC.IsMulticast():

@@ -208,6 +208,9 @@ func (f *stateFile) lock(log *slog.Logger) (*filelock.Lock, error) {
 	case errors.Is(err, filelock.ErrHeld):
 		return nil, fmt.Errorf("state %s: another manager has it "+
 			"(end that one, or give this one another --state)", f.path)
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("state %s: %w "+
+			"(want a file in a folder that is there and that this user may write to: --state chooses)", f.path, err)
 	case err != nil:
 		return nil, fmt.Errorf("state: %w", err)
 	}

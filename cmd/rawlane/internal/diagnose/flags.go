@@ -106,8 +106,7 @@ func (p *pathFlags) flags(cmd *cobra.Command, count int) {
 	f.Var(&p.tags, "vids", "probe by these VLAN tags: VIDs, ranges, "+untaggedWord)
 	f.IntVar(&p.pcp, "pcp", 0, "priority in the tags, 0 to 7")
 	f.IntVar(&p.count, "count", count, "probes along each path")
-	f.IntVar(&p.size, "size", 0,
-		fmt.Sprintf("length of the probes, in bytes of payload (as short as they can be: %d)", mcd.MinProbe))
+	f.IntVar(&p.size, "size", mcd.MinProbe, "length of the probes, in bytes of payload; the default is the least")
 	f.DurationVar(&p.wait, "wait", pathtest.DefaultTimeout, "how long an answer is awaited")
 	f.BoolVar(&p.json, "json", false, "print one JSON object per line")
 }
@@ -119,7 +118,7 @@ func (p *pathFlags) validate() error {
 	if p.count < 1 || p.count > maxProbes {
 		return cli.Misuse("--count %d: want 1 to %d", p.count, maxProbes)
 	}
-	if p.size != 0 && p.size < mcd.MinProbe {
+	if p.size < mcd.MinProbe {
 		return cli.Misuse("--size %d: want %d or more", p.size, mcd.MinProbe)
 	}
 	if p.wait <= 0 {
@@ -209,7 +208,7 @@ func (p *pathFlags) measure(ctx context.Context, ep *mcd.Endpoint, path mcd.Path
 	us := func(q float64) float64 { return float64(m.Quantile(q)) / 1e3 }
 	r := pathRecord{
 		Schema: pathSchema, From: ep.Node(), To: path.Node, Tagged: path.Tagged, VID: path.Tag.VID, PCP: path.Tag.PCP,
-		Bytes: max(p.size, mcd.MinProbe), Sent: m.Sent, Answered: m.Answered,
+		Bytes: p.size, Sent: m.Sent, Answered: m.Answered,
 		MinUS: us(0), P50US: us(0.5), P99US: us(0.99), MaxUS: us(1),
 	}
 	if m.Alive() && m.PeerReceivedTag != path.OptionalTag {

@@ -238,7 +238,7 @@ func anyAnswered(rows []row) error {
 
 // printTables prints a table for each tag: a row for each sender, a column for each receiver.
 func (m *matrixVerb) printTables(out io.Writer, rows []row) {
-	p50 := fmt.Sprintf("round trip, p50 of %d (us), %d bytes", m.count, max(m.size, mcd.MinProbe))
+	p50 := fmt.Sprintf("round trip, p50 of %d (us), %d bytes", m.count, m.size)
 	for _, tag := range m.tags {
 		m.printTable(out, rows, tag, p50, func(p *pathRecord) float64 { return p.P50US })
 		if m.rate > 0 {

@@ -132,7 +132,7 @@ func (p *pingVerb) ask(ctx context.Context, cmd *cobra.Command, ep *mcd.Endpoint
 	}
 	head := fmt.Sprintf("# rawlane ping: node %d to node %d, %s, %d bytes, %d probes each\n"+
 		"# %-12s %9s  round trip p50 (us) %10s %10s %10s\n",
-		ep.Node(), p.node, p.cluster.Kind, max(p.size, mcd.MinProbe), p.count,
+		ep.Node(), p.node, p.cluster.Kind, p.size, p.count,
 		"By", "Answered", "p99", "min", "max")
 	lines := cli.Lines{Out: cmd.OutOrStdout(), JSON: p.json}
 	answered := 0

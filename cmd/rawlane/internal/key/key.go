@@ -37,6 +37,9 @@ a key protects.
 			if errors.Is(err, fs.ErrExist) {
 				return fmt.Errorf("%w (nodes may use its key: give another name)", err)
 			}
+			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+				return fmt.Errorf("%w (want a file in a folder that is there and that you may write to)", err)
+			}
 			if err != nil {
 				return err
 			}

@@ -35,8 +35,22 @@ func (c *ClusterFlags) segmentFlag(f *pflag.FlagSet) {
 // ThroughMemory reports whether nodes of this host reach each other through shared memory.
 func (c *ClusterFlags) ThroughMemory() bool { return c.Kind == OverSHM || c.segment != "" }
 
+// CheckSegment checks what --segment names, "" for none, in each of several networks.
+func CheckSegment(name string, nics int) error {
+	if name == "" {
+		return nil
+	}
+	if err := shm.CheckName(networkSegment(name, max(nics, 1)-1)); err != nil {
+		return cli.Misuse("--segment %q: %w", name, err)
+	}
+	return nil
+}
+
 // validateSegment checks the flags of links over shared memory.
 func (c *ClusterFlags) validateSegment() error {
+	if err := CheckSegment(c.segment, c.NICs); err != nil {
+		return err
+	}
 	switch {
 	case c.Kind == inMemory && c.segment != "":
 		return cli.Misuse("--segment: a fabric is in memory already (give --link shm, or a link to the kernel)")

@@ -110,10 +110,8 @@ type runVerb struct {
 }
 
 func (r *runVerb) run(cmd *cobra.Command, args []string) error {
-	if err := findProgram(args[0]); err != nil {
-		return err
-	}
-	if err := launch.CheckKeyFile(r.keyFile); err != nil {
+	err := cmp.Or(findProgram(args[0]), launch.CheckKeyFile(r.keyFile), launch.CheckSegment(r.segment, 1))
+	if err != nil {
 		return err
 	}
 	at, err := r.place(cmd, args[0])
