@@ -186,18 +186,21 @@ func (d *Driver) SetPCP(p transport.PCP) error {
 
 // run is the driver's goroutine.
 func (d *Driver) run() {
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	var refreshed monotime.Time
-	for {
-		var p *mcd.Probe
+	var p *mcd.Probe
+	for d.ctx.Err() == nil {
+		pause := d.turn(p, &refreshed)
+		if p = nil; pause == 0 {
+			continue
+		}
+		timer.Reset(pause)
 		select {
 		case <-d.ctx.Done():
-			return
 		case p = <-d.probes:
 		case <-timer.C:
 		}
-		timer.Reset(d.turn(p, &refreshed))
 	}
 }
 
