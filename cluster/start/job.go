@@ -88,7 +88,7 @@ func findJob(ctx context.Context, env func(string) string) (j Job, err error) {
 			pmiUsed.Store(env("PMI_FD") != "") // what was inherited is gone; another try dials again
 			return j, err
 		}
-		j = Job{Launcher: PMI, Name: c.Job, Node: c.Rank, Size: c.Size, pmi: c}
+		j = Job{Launcher: PMI, Name: inSlurm(env, c.Job), Node: c.Rank, Size: c.Size, pmi: c}
 		if j.Size > cluster.MaxNodes { // as only a server that was dialled tells
 			_ = j.close(false) // it keeps the connection, and does not fail
 			return Job{}, fmt.Errorf("%w: a PMI-1 job of %d processes (want %d at most)",
@@ -98,7 +98,7 @@ func findJob(ctx context.Context, env func(string) string) (j Job, err error) {
 	case env("SLURM_STEP_NUM_TASKS") != "": // a batch script, which is no rank, has a SLURM_PROCID, too
 		j = Job{Launcher: Slurm, Name: env(EnvJob)}
 		if j.Name == "" && env("SLURM_JOB_ID") != "" {
-			j.Name = env("SLURM_JOB_ID") + "." + env("SLURM_STEP_ID")
+			j.Name = inSlurm(env, env("SLURM_JOB_ID")+"."+env("SLURM_STEP_ID"))
 		}
 		j, err = numbers(j, env, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS")
 		switch env("SLURM_STEP_NUM_NODES") {
@@ -121,6 +121,15 @@ func findJob(ctx context.Context, env func(string) string) (j Job, err error) {
 		return j, err
 	}
 	return Job{}, nil
+}
+
+// inSlurm is the name of a job with that of its Slurm cluster, if it is in one that has a name:
+// others number their jobs likewise.
+func inSlurm(env func(string) string, job string) string {
+	if name := env("SLURM_CLUSTER_NAME"); name != "" {
+		return name + "/" + job
+	}
+	return job
 }
 
 // namespaceFile has the namespace of a pod, if that has a service account's token.

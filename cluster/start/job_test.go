@@ -58,6 +58,10 @@ func TestFindJob(t *testing.T) {
 			environ{"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3", "SLURM_STEP_NUM_NODES": "4", "SLURM_JOB_ID": "9", "SLURM_STEP_ID": "1"},
 			Job{Launcher: Slurm, Name: "9.1", Node: 3, Size: 4, Local: 1},
 		},
+		"Slurm, of a cluster that has a name": {
+			environ{"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3", "SLURM_JOB_ID": "9", "SLURM_STEP_ID": "1", "SLURM_CLUSTER_NAME": "rack"},
+			Job{Launcher: Slurm, Name: "rack/9.1", Node: 3, Size: 4},
+		},
 		"Slurm, two hosts": {
 			environ{"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "0", "SLURM_STEP_NUM_NODES": "2", "SLURM_JOB_ID": "9", "SLURM_STEP_ID": "1"},
 			Job{Launcher: Slurm, Name: "9.1", Node: 0, Size: 4},
