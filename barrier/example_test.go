@@ -194,29 +194,33 @@ func ExampleGroup_Status() {
 
 // A trace names the node that was last.
 func ExampleGroup_Trace() {
-	var nodes sync.WaitGroup
+	var groups []*barrier.Group
 	for _, ep := range endpoints(3) {
-		nodes.Go(func() {
-			defer ep.Close()
-			g, err := barriers(ep).Group(barrier.GroupConfig{Algorithm: schedule.Concurrent()})
-			if err != nil {
-				log.Fatal(err)
-			}
-			defer g.Close()
-			if ep.Node() == 2 {
-				time.Sleep(20 * time.Millisecond)
-			}
-			if err := g.Barrier(context.Background()); err != nil {
-				log.Fatal(err)
-			}
-			if ep.Node() != 0 {
-				return
-			}
-			trace, _ := g.Trace(0)
-			late := slices.MaxFunc(trace.Steps[0].Arrivals, func(a, b barrier.TraceArrival) int { return int(a.At - b.At) })
-			fmt.Println("the last one was node", late.Node)
-		})
+		defer ep.Close()
+		g, err := barriers(ep).Group(barrier.GroupConfig{Algorithm: schedule.Concurrent()})
+		if err != nil {
+			log.Fatal(err)
+		}
+		groups = append(groups, g)
 	}
-	nodes.Wait()
+	if _, err := groups[1].Arrive(); err != nil {
+		log.Fatal(err)
+	}
+	ticket, err := groups[0].Arrive()
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := groups[0].Status(context.Background(), 0); err != nil { // node 1 answers behind its arrival
+		log.Fatal(err)
+	}
+	if _, err := groups[2].Arrive(); err != nil {
+		log.Fatal(err)
+	}
+	if err := ticket.Wait(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	trace, _ := groups[0].Trace(0)
+	late := slices.MaxFunc(trace.Steps[0].Arrivals, func(a, b barrier.TraceArrival) int { return int(a.At - b.At) })
+	fmt.Println("the last one was node", late.Node)
 	// Output: the last one was node 2
 }

@@ -39,7 +39,7 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	resp, err := client.Call(ctx, 1, "upper", []byte("hello"))
 	fmt.Printf("%s, %v\n", resp, err)
