@@ -135,26 +135,21 @@ func (r *Report) print(out io.Writer) {
 	fmt.Fprint(out, r.Note)
 }
 
-// printSlowed says how many results were slowed.
+// printSlowed says how many results were slowed, and how many of these do not count.
 func (r *Report) printSlowed(out io.Writer) {
-	slowed, all, rows := 0, 0, 0
+	slowed, dropped, all := 0, 0, 0
 	for _, t := range r.Tables {
 		for _, row := range t.Rows {
-			n := row.slowed()
-			slowed, all = slowed+n, all+len(row.Values)
-			if n > 0 && n == len(row.Values) {
-				rows++
-			}
+			slowed += row.slowed()
+			dropped += len(row.Values) - row.Rounds()
+			all += len(row.Values)
 		}
 	}
 	if slowed == 0 {
 		return
 	}
-	fmt.Fprintf(out, "Others of this machine slowed the cores during %d of %d results. These do not count", slowed, all)
-	if rows > 0 {
-		fmt.Fprintf(out, ", but for rows that have no others: %d", rows)
-	}
-	fmt.Fprint(out, ".\n\n")
+	fmt.Fprintf(out, "Others of this machine slowed the cores during %d of %d results. ", slowed, all)
+	fmt.Fprintf(out, "Of these %d do not count; the others are in tables where a row has no better ones.\n\n", dropped)
 }
 
 func (t *Table) print(out io.Writer) {

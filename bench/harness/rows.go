@@ -15,6 +15,7 @@ type Row struct {
 	Values []float64
 	second []float64         // a second number of each round, if any
 	probes [][]time.Duration // of each round, by core: how quick they were
+	of     *Rows             // its table
 }
 
 // Rows are lines in the order of their first results.
@@ -24,7 +25,7 @@ type Rows []*Row
 func (t *Rows) Add(name string, value float64, second ...float64) {
 	r := t.Find(name)
 	if r == nil {
-		r = &Row{Name: name}
+		r = &Row{Name: name, of: t}
 		*t = append(*t, r)
 	}
 	r.Values = append(r.Values, value)
@@ -43,9 +44,15 @@ func (r *Row) slowed() (n int) {
 	return n
 }
 
-// Counts reports whether the result of a round counts: it was not slowed, or all were.
+// Counts reports whether the result of a round counts: it was not slowed, or a row of the table has
+// none that was not. What is compared is then slowed alike.
 func (r *Row) Counts(round int) bool {
-	return round >= len(r.probes) || !speed.isSlow(r.probes[round]) || r.slowed() == len(r.Values)
+	return round >= len(r.probes) || !speed.isSlow(r.probes[round]) || !r.of.allHaveQuick()
+}
+
+// allHaveQuick reports whether each row has a result that was not slowed.
+func (t *Rows) allHaveQuick() bool {
+	return !slices.ContainsFunc(*t, func(r *Row) bool { return r.slowed() == len(r.Values) })
 }
 
 // Counted returns the results that count.

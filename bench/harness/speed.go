@@ -20,7 +20,7 @@ import (
 // tenths of a second code of many branches takes 1.7 times as long, a system call 1.4 times, plain
 // arithmetic 1.2 times. Programs that are compared then differ by how much of each they have. So a
 // thread on each core times a piece of work that has many branches, again and again, and a result
-// that was slowed does not count where its row has others.
+// that was slowed does not count where all rows of its table have others.
 
 const (
 	probeEvery = 20 * time.Millisecond // twice as often moved the 99th percentile
