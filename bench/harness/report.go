@@ -148,8 +148,8 @@ func (r *Report) printSlowed(out io.Writer) {
 	if slowed == 0 {
 		return
 	}
-	fmt.Fprintf(out, "Others of this machine slowed the cores during %d of %d results. ", slowed, all)
-	fmt.Fprintf(out, "Of these %d do not count; the others are in tables where a row has no better ones.\n\n", dropped)
+	fmt.Fprintf(out, "Others of this machine slowed the cores during %d of %d results; "+
+		"%d of these do not count: those of tables whose rows all have better ones.\n\n", slowed, all, dropped)
 }
 
 func (t *Table) print(out io.Writer) {

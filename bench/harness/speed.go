@@ -23,12 +23,12 @@ import (
 // that was slowed does not count where all rows of its table have others.
 
 const (
-	probeEvery = 20 * time.Millisecond // twice as often moved the 99th percentile
-	probeTries = 3                     // the first ones find cold caches
+	probeEvery = 40 * time.Millisecond // four times as often moved the 99th percentile
+	probeTries = 5                     // the first three find cold caches
 	probeItems = 300                   // take 4 us
 	// slowedFrom is how much longer than the quickest probe those of a slowed result take, at the
-	// mean: a fifth of its time or more had a slow core.
-	slowedFrom = 1.25
+	// mean: a third of its time or more had a slow core. Its clock alone makes 1.2.
+	slowedFrom = 1.4
 	// maxProbed is how many cores are probed: programs are pinned to the first ones.
 	maxProbed = 8
 	// together is how close results are that a program has given together.

@@ -70,8 +70,8 @@ func TestRunRounds_Slowed(t *testing.T) {
 	var said strings.Builder
 	report := Report{Tables: []*Table{&table, &other}}
 	report.printSlowed(&said)
-	want := "Others of this machine slowed the cores during 7 of 16 results. " +
-		"Of these 2 do not count; the others are in tables where a row has no better ones.\n\n"
+	want := "Others of this machine slowed the cores during 7 of 16 results; " +
+		"2 of these do not count: those of tables whose rows all have better ones.\n\n"
 	if said.String() != want {
 		t.Errorf("said %q, want %q", said.String(), want)
 	}
