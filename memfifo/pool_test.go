@@ -6,22 +6,25 @@ import (
 	"testing"
 
 	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
 
-// What a domain keeps for later is bounded: the buffers of one window.
+// What a domain keeps for later is bounded: the buffers of both lanes' windows, no fewer, as else
+// those of a connection that uses both are allocated again and again.
 func TestPool_FramesAreBounded(t *testing.T) {
 	d, _ := openRaw(t)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	frames := make([][]byte, 2*spareFrames)
+	const windows = reliable.Lanes * reliable.Window
+	frames := make([][]byte, 2*windows)
 	for i := range frames {
 		frames[i] = d.allocFrame()
 	}
 	for _, b := range frames {
 		d.freeFrame(b)
 	}
-	if n := len(d.pool.frames); n != spareFrames {
-		t.Errorf("%d buffers are kept, want %d", n, spareFrames)
+	if n := len(d.pool.frames); n != windows {
+		t.Errorf("%d buffers are kept, want %d", n, windows)
 	}
 }
 
