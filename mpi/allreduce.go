@@ -31,23 +31,25 @@ func combine[T Element](o collective, data, result []T, op Op[T]) error {
 	if o.rank != 0 {
 		return o.send(0, bytesOf(data))
 	}
-	all := make([]T, len(data)*o.Size())
-	if err := gather(o, data, parts(all, len(data)), 0); err != nil {
-		return err
-	}
-	fold(all, result[:len(data)], op)
-	return nil
+	return withScratch(len(data)*o.Size(), func(all []T) error {
+		if err := gather(o, data, parts(all, len(data)), 0); err != nil {
+			return err
+		}
+		fold(all, result[:len(data)], op)
+		return nil
+	})
 }
 
 // combineHere has each process combine what all have told it.
 func combineHere[T Element](o collective, data, result []T, op Op[T]) error {
-	all := make([]T, len(data)*o.Size())
-	copy(all[o.rank*len(data):], data)
-	err := o.share(bytesOf(data), bytesOf(all), checkCount("result", len(result), len(data)))
-	if err == nil {
-		fold(all, result[:len(data)], op)
-	}
-	return err
+	return withScratch(len(data)*o.Size(), func(all []T) error {
+		copy(all[o.rank*len(data):], data)
+		err := o.share(bytesOf(data), bytesOf(all), checkCount("result", len(result), len(data)))
+		if err == nil {
+			fold(all, result[:len(data)], op)
+		}
+		return err
+	})
 }
 
 // fold combines the parts of all, by rank, into result, which is as long as each of them.
@@ -63,7 +65,8 @@ func fold[T Element](all, result []T, op Op[T]) {
 type reduction[T Element] struct {
 	collective
 	op          Op[T]
-	mine, other []T // what was combined, and memory of the same length
+	result      []T
+	mine, other []T // what was combined, and memory of the same length: one of them is result
 	power       int // how many take part
 	extra       int // how many pairs have folded
 	at          int // this one's number among them
@@ -73,36 +76,43 @@ func allreduce[T Element](o collective, data, result []T, op Op[T]) error {
 	if err := checkCount("result", len(result), len(data)); err != nil {
 		return err
 	}
-	copy(result, data)
-	r := reduction[T]{collective: o, op: op, mine: result, other: make([]T, len(data)), power: 1}
-	for ; 2*r.power <= o.Size(); r.power *= 2 {
+	return withScratch(len(data), func(other []T) error {
+		copy(result, data)
+		r := reduction[T]{collective: o, op: op, result: result, mine: result, other: other}
+		return r.reduceAll()
+	})
+}
+
+// reduceAll combines what is in result with what the others have there.
+func (r *reduction[T]) reduceAll() error {
+	for r.power = 1; 2*r.power <= r.Size(); r.power *= 2 {
 	}
-	r.extra = o.Size() - r.power
-	r.at = o.rank - r.extra
-	folded := o.rank < 2*r.extra
+	r.extra = r.Size() - r.power
+	r.at = r.rank - r.extra
+	folded := r.rank < 2*r.extra
 	switch {
-	case folded && o.rank%2 == 0:
-		if err := o.send(o.rank+1, bytesOf(result)); err != nil {
+	case folded && r.rank%2 == 0:
+		if err := r.send(r.rank+1, bytesOf(r.result)); err != nil {
 			return err
 		}
-		return o.recv(o.rank+1, bytesOf(result))
+		return r.recv(r.rank+1, bytesOf(r.result))
 	case folded:
-		r.at = o.rank / 2
-		if err := o.recv(o.rank-1, bytesOf(r.other)); err != nil {
+		r.at = r.rank / 2
+		if err := r.recv(r.rank-1, bytesOf(r.other)); err != nil {
 			return err
 		}
 		r.behind()
 	}
 	combine := r.double
-	if o.algorithm("allreduce", len(bytesOf(data))) == rabenseifner {
+	if r.algorithm("allreduce", len(bytesOf(r.result))) == rabenseifner {
 		combine = r.halve
 	}
 	if err := combine(); err != nil {
 		return err
 	}
-	copy(result, r.mine)
+	copy(r.result, r.mine)
 	if folded {
-		return o.send(o.rank-1, bytesOf(result))
+		return r.send(r.rank-1, bytesOf(r.result))
 	}
 	return nil
 }

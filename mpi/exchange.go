@@ -298,9 +298,14 @@ func alltoallEqual[T Element](o collective, data, result []T) error {
 // forward is Bruck's index algorithm: a part for the process d ranks on goes by the powers of two
 // of d, together with all others that have this one.
 func forward(o collective, data, result []byte) error {
+	return withScratch(2*len(data), func(memory []byte) error { return forwardBy(o, data, result, memory) })
+}
+
+// forwardBy needs twice the memory of data.
+func forwardBy(o collective, data, result, memory []byte) error {
 	size, part := o.Size(), len(data)/o.Size()
-	mine, packed := make([]byte, len(data)), make([]byte, size/2*2*part)
-	out, in := packed[:len(packed)/2], packed[len(packed)/2:]
+	mine, packed := memory[:len(data)], memory[len(data):]
+	out, in := packed[:size/2*part], packed[size/2*part:]
 	at := func(b []byte, k int) []byte { return b[k*part:][:part] }
 	for d := range size {
 		copy(at(mine, d), at(data, (o.rank+d)%size))

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 )
 
 // Op combines elements: into[k] becomes the combination of into[k] and with[k]. It has to be
@@ -80,30 +79,30 @@ func reduce[T Element](o collective, data, result []T, op Op[T], root int) error
 			return err
 		}
 	}
-	mine, other := slices.Clone(data), make([]T, len(data))
-	for bit := 1; bit < o.Size(); bit *= 2 {
-		if o.rank&bit != 0 {
-			if err := o.send(o.rank-bit, bytesOf(mine)); err != nil {
-				return err
+	err := withScratch(2*len(data), func(memory []T) error {
+		mine, other := memory[:len(data)], memory[len(data):]
+		copy(mine, data)
+		for bit := 1; bit < o.Size(); bit *= 2 {
+			if o.rank&bit != 0 {
+				return o.send(o.rank-bit, bytesOf(mine))
 			}
-			break
-		}
-		if o.rank+bit < o.Size() {
-			if err := o.recv(o.rank+bit, bytesOf(other)); err != nil {
-				return err
+			if o.rank+bit < o.Size() {
+				if err := o.recv(o.rank+bit, bytesOf(other)); err != nil {
+					return err
+				}
+				op.apply(mine, other)
 			}
-			op.apply(mine, other)
 		}
-	}
-	switch {
-	case root == 0 && o.rank == 0:
-		copy(result, mine)
-	case o.rank == 0:
+		if root == 0 {
+			copy(result, mine)
+			return nil
+		}
 		return o.send(root, bytesOf(mine))
-	case o.rank == root:
-		return o.recv(0, bytesOf(result))
+	})
+	if err == nil && o.rank == root && root != 0 {
+		err = o.recv(0, bytesOf(result))
 	}
-	return nil
+	return err
 }
 
 // Scan combines the data of the processes up to this one: MPI_Scan.
@@ -121,25 +120,28 @@ func scan[T Element](o collective, data, result []T, op Op[T]) error {
 	if err := checkCount("result", len(result), len(data)); err != nil {
 		return err
 	}
-	mine, other := slices.Clone(data), make([]T, len(data))
-	for bit := 1; bit < o.Size(); bit *= 2 {
-		var requests []*Request
-		if o.rank >= bit {
-			requests = append(requests, o.irecv(o.rank-bit, bytesOf(other)))
+	return withScratch(2*len(data), func(memory []T) error {
+		mine, other := memory[:len(data)], memory[len(data):]
+		copy(mine, data)
+		for bit := 1; bit < o.Size(); bit *= 2 {
+			var requests []*Request
+			if o.rank >= bit {
+				requests = append(requests, o.irecv(o.rank-bit, bytesOf(other)))
+			}
+			if o.rank+bit < o.Size() {
+				requests = append(requests, o.isend(o.rank+bit, bytesOf(mine)))
+			}
+			if err := o.wait(requests...); err != nil {
+				return err
+			}
+			if o.rank >= bit {
+				op.apply(other, mine)
+				mine, other = other, mine
+			}
 		}
-		if o.rank+bit < o.Size() {
-			requests = append(requests, o.isend(o.rank+bit, bytesOf(mine)))
-		}
-		if err := o.wait(requests...); err != nil {
-			return err
-		}
-		if o.rank >= bit {
-			op.apply(other, mine)
-			mine, other = other, mine
-		}
-	}
-	copy(result, mine)
-	return nil
+		copy(result, mine)
+		return nil
+	})
 }
 
 // Exscan combines the data of the processes before this one; at rank 0 result is left as it is, and
@@ -160,18 +162,19 @@ func exscan[T Element](o collective, data, result []T, op Op[T]) error {
 			return err
 		}
 	}
-	upTo := make([]T, len(data))
-	if err := scan(o, data, upTo, op); err != nil {
-		return err
-	}
-	var requests []*Request
-	if o.rank > 0 {
-		requests = append(requests, o.irecv(o.rank-1, bytesOf(result)))
-	}
-	if o.rank+1 < o.Size() {
-		requests = append(requests, o.isend(o.rank+1, bytesOf(upTo)))
-	}
-	return o.wait(requests...)
+	return withScratch(len(data), func(upTo []T) error {
+		if err := scan(o, data, upTo, op); err != nil {
+			return err
+		}
+		var requests []*Request
+		if o.rank > 0 {
+			requests = append(requests, o.irecv(o.rank-1, bytesOf(result)))
+		}
+		if o.rank+1 < o.Size() {
+			requests = append(requests, o.isend(o.rank+1, bytesOf(upTo)))
+		}
+		return o.wait(requests...)
+	})
 }
 
 // ReduceScatter combines the data of all processes, and gives rank k its part of the result: that
@@ -211,16 +214,11 @@ func reduceScatter[T Element](o collective, data, part []T, counts []int, op Op[
 	if err := checkCount("part", len(part), counts[o.rank]); err != nil {
 		return err
 	}
-	all := make([][]T, o.Size())
-	for k := range all {
-		all[k] = make([]T, len(part))
-	}
-	if err := alltoall(o, listed(list), listed(all)); err != nil {
-		return err
-	}
-	for _, other := range all[1:] {
-		op.apply(all[0], other)
-	}
-	copy(part, all[0])
-	return nil
+	return withScratch(len(part)*o.Size(), func(all []T) error {
+		if err := alltoall(o, listed(list), parts(all, len(part))); err != nil {
+			return err
+		}
+		fold(all, part, op)
+		return nil
+	})
 }
