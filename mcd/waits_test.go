@@ -93,8 +93,8 @@ func TestSpin_EndsWhenRobbed(t *testing.T) {
 	}
 }
 
-// A link's goroutine looks for more of a stream until nothing has come for more than 30 us.
-func TestBusyPoll_LooksForThirtyMicroseconds(t *testing.T) {
+// A link's goroutine looks for more of a stream until nothing has come for more than 60 us.
+func TestBusyPoll_LooksForSixtyMicroseconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _, links, others := openScripts(t, 1, func(c *Config) { c.Spin = time.Millisecond })
 		defer e.Close()
@@ -107,7 +107,7 @@ func TestBusyPoll_LooksForThirtyMicroseconds(t *testing.T) {
 			t.Fatal("no poll lock")
 		}
 		e.busyPoll()
-		if want := 1 + 1 + 31; polls != want { // the stream; nothing for the first time; 31 us later
+		if want := 1 + 1 + 61; polls != want { // the stream; nothing for the first time; 61 us later
 			t.Errorf("%d polls, a microsecond each; want %d", polls, want)
 		}
 		if n := e.pollWaiters.Load(); n != 0 {
