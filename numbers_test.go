@@ -19,7 +19,7 @@ var promised = []struct {
 }{
 	{"docs/tuning.md", "before it sleeps: 100 µs by default", "mcd", "DefaultSpin", "100µs"},
 	{"docs/decisions/001-progress.md", "250 µs (`unmaskAfter`)", "mcd", "unmaskAfter", "250µs"},
-	{"docs/decisions/012-staying-awake-for-a-stream.md", "nothing has come for 30 µs (`busyPoll`)", "mcd", "busyPollTime", "30µs"},
+	{"docs/decisions/012-staying-awake-for-a-stream.md", "nothing has come for 60 µs (`busyPoll`)", "mcd", "busyPollTime", "60µs"},
 	{"docs/decisions/041-who-may-be-released-by-what.md", "at least 3 ms", "barrier/internal/engine", "firstNack", "3ms"},
 	{"docs/decisions/041-who-may-be-released-by-what.md", "Twenty nacks without an answer", "barrier/internal/agreement", "Queries", "20"},
 	{"docs/decisions/041-who-may-be-released-by-what.md", "50 ms at most for all groups", "barrier", "maxLinger", "50ms"},
