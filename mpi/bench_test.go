@@ -71,6 +71,34 @@ func pingPong(b *testing.B, c *mpi.Comm, size int) {
 	}
 }
 
+// BenchmarkLayout is a round trip of every second element.
+func BenchmarkLayout(b *testing.B) {
+	for _, count := range []int{128, 8 << 10, 64 << 10} {
+		b.Run(fmt.Sprint(8*count), func(b *testing.B) {
+			inWorlds(b, func(c *mpi.Comm) {
+				l := mpi.Vector(count, 1, 2, mpi.Single[float64]())
+				var err error
+				ctx, data := b.Context(), make([]float64, 2*count)
+				for range b.N {
+					if c.Rank() == 0 {
+						err = l.Send(ctx, c, data, 1, 0)
+					}
+					if err == nil {
+						_, err = l.Recv(ctx, c, data, 1-c.Rank(), 0)
+					}
+					if err == nil && c.Rank() == 1 {
+						err = l.Send(ctx, c, data, 0, 0)
+					}
+					if err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+		})
+	}
+}
+
 // BenchmarkWin is one-sided operations between two processes on the fabric. -benchmem has to say 0
 // allocations.
 func BenchmarkWin(b *testing.B) {

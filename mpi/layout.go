@@ -116,15 +116,16 @@ func (l Layout[T]) SendInit(c *Comm, data []T, to, tag int) *Persistent {
 }
 
 func (l *Layout[T]) beginSend(c *Comm, r *Request, data []T, to, tag int) {
-	memory, whole, err := l.memory(data)
+	memory, packed, err := l.memory(data)
 	if err != nil {
 		c.fail(r, fmt.Errorf("send to rank %d: %w", to, err))
 		return
 	}
-	if !whole {
+	if packed != nil {
 		l.core.Pack(memory, bytesOf(data), 1)
 	}
 	c.beginSend(r, memory, to, tag, false)
+	r.packed = packed
 }
 
 // Recv receives a message into the elements of buf: MPI_Recv. What the message does not have stays
@@ -147,30 +148,32 @@ func (l Layout[T]) RecvInit(c *Comm, buf []T, from, tag int) *Persistent {
 }
 
 func (l *Layout[T]) beginReceive(c *Comm, r *Request, buf []T, from, tag int) {
-	memory, whole, err := l.memory(buf)
+	memory, packed, err := l.memory(buf)
 	if err != nil {
 		c.fail(r, fmt.Errorf("receive from rank %d: %w", from, err))
 		return
 	}
 	c.beginReceive(r, memory, from, tag)
-	if !whole {
+	r.packed = packed
+	if packed != nil {
 		r.unpack = func(n int) { l.core.Unpack(bytesOf(buf), memory[:n], 1) }
 	}
 }
 
 // memory returns the memory of a message: that of the elements if they are one piece of it, or as
-// much of its own.
-func (l *Layout[T]) memory(data []T) (memory []byte, whole bool, err error) {
+// much of its own, which is packed's.
+func (l *Layout[T]) memory(data []T) (memory []byte, packed *scratch, err error) {
 	if err := l.check(data); err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	if at, size, ok := l.core.Whole(1); ok {
-		return bytesOf(data)[at:][:size], true, nil
+		return bytesOf(data)[at:][:size], nil, nil
 	}
 	size := l.core.Size()
 	if size > max(maxRepeated, len(bytesOf(data))) {
-		return nil, false, fmt.Errorf("%w: %d bytes out of %d, some of them again and again (want up to %d)",
+		return nil, nil, fmt.Errorf("%w: %d bytes out of %d, some of them again and again (want up to %d)",
 			ErrLayout, size, len(bytesOf(data)), maxRepeated)
 	}
-	return make([]byte, size), false, nil
+	packed = takeScratch(size)
+	return packed.memory()[:size], packed, nil
 }

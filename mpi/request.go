@@ -59,6 +59,7 @@ type Request struct {
 	returned atomic.Bool // by WaitAny or WaitSome; or it was not started yet
 
 	unpack func(n int) // puts the n bytes that were received where they belong; the waiter's
+	packed *scratch    // the memory of elements that are not one piece; likewise
 
 	window *memfifo.Window // in which others use memory; set while queued, and then the waiter's
 }
@@ -163,6 +164,10 @@ func (r *Request) outcome() (Status, error) {
 		r.unpack(r.status.size)
 	}
 	r.unpack = nil
+	if r.packed != nil {
+		r.packed.giveBack()
+		r.packed = nil
+	}
 	return r.status, err
 }
 

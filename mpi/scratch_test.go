@@ -45,6 +45,14 @@ func TestScratch_IsUsedAgain(t *testing.T) {
 		{"Alltoall", by("alltoall", "store and forward"), func(ctx context.Context, c *mpi.Comm, data, result []float64) error {
 			return mpi.Alltoall(ctx, c, data[:count/ranks*ranks], result[:count/ranks*ranks])
 		}},
+		{"Send of every second element", mpi.Config{}, func(ctx context.Context, c *mpi.Comm, data, result []float64) error {
+			l := mpi.Vector(count/2, 1, 2, mpi.Single[float64]())
+			sent := l.Isend(c, data, (c.Rank()+1)%ranks, 0)
+			if _, err := l.Recv(ctx, c, result, (c.Rank()+ranks-1)%ranks, 0); err != nil {
+				return err
+			}
+			return second(sent.Wait(ctx))
+		}},
 	} {
 		bubble(t, ranks, fault.Config{}, x.cfg, func(t *testing.T, c *mpi.Comm) {
 			data, result := make([]float64, count*ranks/2), make([]float64, count*ranks/2)
