@@ -105,6 +105,13 @@ func (c *Conn) Close() error {
 	if err != nil {
 		return c.opError("close", err)
 	}
+	c.closeStream()
+	return nil
+}
+
+// closeStream does what Close has left to do, once a Write that is under way has ended. A second
+// goroutine may do it, too: then it has been done when either returns.
+func (c *Conn) closeStream() {
 	c.writes.Lock()
 	c.n.mu.Lock()
 	if c.cutsOff {
@@ -115,7 +122,6 @@ func (c *Conn) Close() error {
 	c.n.mu.Unlock()
 	c.writes.Unlock()
 	c.n.sendControl(c.peer)
-	return nil
 }
 
 // SetLinger says how Close ends the connection. With 0 the other end hears that it was cut off, as

@@ -71,8 +71,8 @@ type Net struct {
 	spare   []*recordBuffer
 	closed  bool
 	over    chan struct{}  // closed when Close has done its work
-	stopped bool           // no controlLoop is started any more
-	running sync.WaitGroup // the goroutines of controlLoop
+	stopped bool           // none is added to running any more
+	running sync.WaitGroup // the goroutines of controlLoop, and those in sendControl
 	packets packets
 }
 
@@ -234,12 +234,17 @@ func (n *Net) Close() error {
 	streams := n.mux.All() // with those that were accepted meanwhile: no more are
 	n.mu.Unlock()
 	for _, s := range streams {
-		if c, ok := s.Owner.(*Conn); ok {
-			_ = c.Close()
+		if c, ok := s.Owner.(*Conn); ok && c.Close() != nil {
+			c.closeStream() // its Close is under way in another goroutine
 		}
 	}
 	packets := n.closePackets()
 	n.mu.Lock()
+	for _, p := range n.layer.Nodes { // of streams that have ended, where that is about to be sent
+		if n.mux.Owes(uint16(p.ID)) {
+			n.startControl(p)
+		}
+	}
 	n.stopped = true
 	n.mu.Unlock()
 	n.running.Wait()

@@ -62,6 +62,10 @@ func (n *Net) sendControl(p *node) {
 		return
 	}
 	p.controlled = true
+	if !n.stopped {
+		n.running.Add(1) // Close waits for it: what others owe to the node goes here, too
+		defer n.running.Done()
+	}
 	b := n.getBuffer()
 	defer n.putBuffer(b)
 	for {
