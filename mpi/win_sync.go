@@ -281,6 +281,10 @@ func (v *window) confirm(ctx context.Context, members []*member) (errs []error) 
 	w := v.w
 	var asked []*call
 	w.mu.Lock()
+	if err := v.ended(); err != nil { // meanwhile: nobody takes an answer
+		w.mu.Unlock()
+		return []error{err}
+	}
 	for _, m := range members {
 		if m.updates != m.confirmed && m.p.err == nil && !m.freed {
 			c := v.newCall(m, v.element)
@@ -323,6 +327,18 @@ func (v *window) confirm(ctx context.Context, members []*member) (errs []error) 
 		w.mu.Unlock()
 	}
 	return errs
+}
+
+// ended says why the window takes no answers any more, if that is so: one that is being freed does.
+// The caller holds World.mu.
+func (v *window) ended() error {
+	switch {
+	case v.w.closed:
+		return ErrClosed
+	case v.w.windows[v.comm.context] != v:
+		return ErrFreed
+	}
+	return nil
 }
 
 // gone names the members that are down, or have freed the window alone and drop or refuse what
