@@ -26,7 +26,8 @@ var (
 	ErrChanged = errors.New("plan has changed")
 	// ErrBusy: another change is prepared and not committed yet.
 	ErrBusy = errors.New("another change is under way")
-	// ErrLease: a commit of a change that is not prepared, or whose lease is over.
+	// ErrLease: a commit of a change that is not prepared, or whose lease is over; or the
+	// preparation of one that was aborted.
 	ErrLease = errors.New("change is not prepared")
 	// ErrNoHistory: there is no earlier plan.
 	ErrNoHistory = errors.New("no plan to go back to")

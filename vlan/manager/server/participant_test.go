@@ -80,7 +80,7 @@ func applyWithFaults(t *testing.T, seed uint64) {
 }
 
 // applyAgain applies a plan. On a machine that stood still a manager may have the change that failed
-// before prepared yet, as it came behind its abort: until its lease is over.
+// before prepared yet, as it has not heard of its abort: until its lease is over.
 func applyAgain(t *testing.T, clients []*manager.Client, next *plan.Plan) error {
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		_, err := coordinator.Apply(t.Context(), clients, next, coordinator.ApplyOptions{Lease: 5 * time.Second})

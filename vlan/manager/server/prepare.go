@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/rawlane/rawlane/vlan/manager/api"
@@ -20,6 +21,7 @@ import (
 //	Idle       commit of the last id   Idle       answers as before: the answer was lost
 //	Idle       commit of another id    Idle       refuses (lease)
 //	Idle       abort of the last id    Idle       goes back to the state before the commit
+//	any        prepare, id was aborted same       refuses (lease): it comes behind its abort
 //	Prepared   prepare of another id   Prepared   refuses (busy), as all other changes
 //	Prepared   prepare of the same id  Prepared   anew, with a new lease
 //	Prepared   commit                  Idle       publishes and activates
@@ -34,6 +36,9 @@ const (
 	// applyTimeout bounds the wait of a commit's answer for the programs to confirm that they send
 	// by the new routes.
 	applyTimeout = 500 * time.Millisecond
+	// maxAborted bounds the aborted changes that are known: while a request to prepare, given up by
+	// its client, is under way yet, so many others may be aborted.
+	maxAborted = 64
 )
 
 // prepared is a change that waits for its commit. Guarded by Server.change.
@@ -76,6 +81,9 @@ func (s *Server) postPrepare(r *http.Request, q *api.PrepareRequest) (any, error
 	}
 	s.change.Lock()
 	defer s.change.Unlock()
+	if slices.Contains(s.aborted, q.ID) {
+		return nil, fmt.Errorf("%w: %q was aborted (prepare it with another id)", api.ErrLease, q.ID)
+	}
 	if p := s.pending(); p != nil && p.ID != q.ID {
 		return nil, errBusy(p)
 	}
@@ -206,11 +214,21 @@ func (s *Server) commit(id, from string) (answer api.Committed, err error) {
 	return api.Committed{Changed: s.unchanged(), Again: true}, nil
 }
 
+// noteAborted has a later prepare of a change refused: a client that gives up a request to prepare
+// aborts the change on another connection, which may be the faster one. The caller holds change.
+func (s *Server) noteAborted(id string) {
+	if id == "" || len(id) > maxID || slices.Contains(s.aborted, id) {
+		return
+	}
+	s.aborted = append(s.aborted[max(0, len(s.aborted)+1-maxAborted):], id)
+}
+
 // postAbort discards a prepared change, or undoes a committed one. Of any other change there is
-// nothing to abort: it is refused if it is committed later.
+// nothing to abort: it is refused if it is prepared or committed later.
 func (s *Server) postAbort(r *http.Request, q *changeID) (any, error) {
 	s.change.Lock()
 	defer s.change.Unlock()
+	s.noteAborted(q.ID)
 	if s.prepared != nil && s.prepared.ID == q.ID {
 		s.discardPrepared()
 	}

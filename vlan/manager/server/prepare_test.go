@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -30,6 +31,14 @@ func post(t *testing.T, s *Server, path, body string) (status int, answer string
 	w := httptest.NewRecorder()
 	s.http.Handler.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
 	return w.Code, w.Body.String()
+}
+
+// numbered makes a step of each of n ids.
+func numbered(n int, step func(id string) [2]string) (steps [][2]string) {
+	for k := range n {
+		steps = append(steps, step(strconv.Itoa(k)))
+	}
+	return steps
 }
 
 const (
@@ -81,6 +90,10 @@ func TestPrepareAndCommit(t *testing.T) {
 		{"abort of two committed rollbacks", [][2]string{first, prepare("a"), commit("a"), rollback("b"), commit("b"), rollback("c"), commit("c"), abort("c"), abort("b")}, []string{"", "", "", "", "", "", "", "", ""}, 2},
 		{"rollback", [][2]string{prepare("a"), commit("a"), rollback("b"), commit("b")}, []string{"", "", "", ""}, 1},
 		{"rollback of the first", [][2]string{rollback("b")}, []string{"no_history"}, 1},
+		{"abort that comes before its prepare", [][2]string{abort("a"), prepare("a"), commit("a"), prepare("b"), commit("b")}, []string{"", "lease", "lease", "", ""}, 2},
+		{"prepared again behind its abort", [][2]string{prepare("a"), abort("a"), prepare("a"), pairs}, []string{"", "", "lease", ""}, 1},
+		{"abort while another is prepared, and prepared behind it", [][2]string{prepare("b"), abort("a"), prepare("a"), commit("b")}, []string{"", "", "lease", ""}, 2},
+		{"aborts of more changes than are known", slices.Concat([][2]string{abort("a"), abort("a")}, numbered(maxAborted, abort), [][2]string{prepare("a"), prepare("1"), commit("a")}), append(make([]string, maxAborted+3), "lease", ""), 2},
 		{"abort of another", [][2]string{prepare("a"), abort("b"), commit("a")}, []string{"", "", ""}, 2},
 		{"the lease is over", [][2]string{prepare("a"), wait(1001 * time.Millisecond), commit("a")}, []string{"", "", "lease"}, 1},
 		{"the lease is over, another's turn", [][2]string{prepare("a"), wait(1001 * time.Millisecond), prepare("b"), commit("b")}, []string{"", "", "", ""}, 2},

@@ -63,6 +63,7 @@ type Server struct {
 	// change is held while the running configuration changes, its write included. Taken before mu.
 	change   sync.Mutex
 	prepared *prepared // guarded by change
+	aborted  []string  // the latest aborted changes' ids, the oldest first; guarded by change
 
 	// mu guards what follows.
 	mu          sync.Mutex
