@@ -254,7 +254,8 @@ func (s *Server) Close() error {
 	s.closed = true
 	s.moved.Broadcast()
 	s.mu.Unlock()
-	err := errors.Join(s.http.Close(), s.readOnly.Close()) // which ends the context of each request
+	err := errors.Join(s.http.Close(), s.readOnly.Close()) // which ends the context of each request,
+	s.endSessions()                                        // but of one that has a byte behind it
 	s.change.Lock()
 	s.discardPrepared()
 	s.change.Unlock()
@@ -262,4 +263,13 @@ func (s *Server) Close() error {
 	s.served.Wait()
 	_ = s.lock.Close() // nothing was written to it
 	return err
+}
+
+// endSessions ends the streams of all sessions.
+func (s *Server) endSessions() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sess := range s.sessions.all {
+		sess.end()
+	}
 }
