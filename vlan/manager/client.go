@@ -168,7 +168,11 @@ func decode(body io.Reader, limit int64, answer any) error {
 	if err != nil {
 		return unreachable(err)
 	}
-	if err := json.Unmarshal(b, answer); err != nil {
+	err = json.Unmarshal(b, answer)
+	if err == nil && string(bytes.TrimSpace(b)) == "null" { // which leaves the answer as it was
+		err = errors.New("null (want an object)")
+	}
+	if err != nil {
 		return fmt.Errorf("%w: its answer: %w", api.ErrProtocol, err)
 	}
 	return nil

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"sync"
@@ -138,4 +140,15 @@ func (s *syncBuffer) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.b.String()
+}
+
+// What answers null, which package json takes for anything, is no manager.
+func TestSurveyOfWhatAnswersNull(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("null\n")) }))
+	defer other.Close()
+	c := manager.NewClient(manager.Addr{Network: "tcp", Address: other.Listener.Addr().String()}, nil)
+	defer c.Close()
+	if err := coordinator.Survey(t.Context(), []*manager.Client{c}).Err(); !errors.Is(err, api.ErrProtocol) {
+		t.Errorf("%v, want ErrProtocol", err)
+	}
 }
