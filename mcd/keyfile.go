@@ -31,7 +31,7 @@ func (f *keyFile) changed() bool {
 	old := f.seen
 	f.seen = now
 	return old == nil || !os.SameFile(old, now) || now.Size() != old.Size() || !now.ModTime().Equal(old.ModTime()) ||
-		now.Mode() != old.Mode()
+		now.Mode() != old.Mode() || !ctime(now).Equal(ctime(old))
 }
 
 // ring returns the keys that a configuration says, or nil for none. It looks at the key file before

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,6 +27,15 @@ func TestKeyFile_Changed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	edit := func() error {
+		for begun := time.Now(); time.Since(begun) < time.Second; { // until the file system's clock has gone on
+			write(f.path, "edited")
+			if now, err := os.Stat(f.path); err != nil || !ctime(now).Equal(ctime(f.seen)) {
+				return err
+			}
+		}
+		return nil
+	}
 	write(f.path, "old")
 	for _, change := range []struct {
 		what string
@@ -35,6 +45,7 @@ func TestKeyFile_Changed(t *testing.T) {
 		{"looked at first", func() error { return nil }, true},
 		{"not changed", func() error { return nil }, false},
 		{"longer", func() error { write(f.path, "longer"); return nil }, true},
+		{"edited in place, of the size and the time of before", edit, runtime.GOOS == "linux" || runtime.GOOS == "darwin"},
 		{"written at another time", func() error { return os.Chtimes(f.path, written, written.Add(time.Second)) }, true},
 		{"of another mode", func() error { return os.Chmod(f.path, 0o400) }, true},
 		{"gone", func() error { return os.Remove(f.path) }, false},
