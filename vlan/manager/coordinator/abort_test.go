@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rawlane/rawlane/vlan/manager"
 	"github.com/rawlane/rawlane/vlan/manager/api"
@@ -18,6 +19,17 @@ import (
 // Two coordinators change the same nodes. The first has committed on one node and fails on the
 // other; in between the second has prepared, and gives up later: the node goes back all the same.
 func TestAbortWaitsForAnotherCoordinator(t *testing.T) {
+	abortBesideAnother(t, 0, 0)
+}
+
+// It does so for longer than its lease, which says when managers refuse commits.
+func TestAbortWaitsForLongerThanTheLease(t *testing.T) {
+	abortBesideAnother(t, patience, patience+patience/20)
+}
+
+// abortBesideAnother has the second coordinator give up some time after the first one's abort has begun.
+func abortBesideAnother(t *testing.T, lease, later time.Duration) {
+	t.Helper()
 	n := managertest.Start(t, 0, managertest.RoundRobin(t, 2, 3), t.TempDir())
 	old, first := api.PlanID(n.Plan()), managertest.Turned(t, 2, 3, 1)
 	second := &api.PrepareRequest{ID: "second", LeaseMS: 60_000, Plan: &api.Plan{Plan: *managertest.Turned(t, 2, 3, 2)}}
@@ -38,9 +50,10 @@ func TestAbortWaitsForAnotherCoordinator(t *testing.T) {
 			w.WriteHeader(http.StatusInternalServerError)
 			answer = map[string]any{"error": api.Error{Code: "internal", Message: "its disk is full"}}
 		case "/v1/abort": // asked at the same time as the other node
+			begun := time.Now()
 			managertest.Eventually(t, "the abort was refused", func() bool {
 				_, metrics, _ := n.Ask(t, "GET", "/metrics", "")
-				return refusals(metrics) > 0
+				return refusals(metrics) > 0 && time.Since(begun) > later
 			})
 			if _, err := n.Client.Abort(r.Context(), second.ID, ""); err != nil {
 				t.Error(err)
@@ -51,7 +64,7 @@ func TestAbortWaitsForAnotherCoordinator(t *testing.T) {
 	go func() { _ = other.Serve(l) }() // until the test ends
 	client := manager.NewClient(manager.Addr{Network: "unix", Address: l.Addr().String()}, nil)
 	t.Cleanup(func() { client.Close(); _ = other.Close() })
-	r, err := coordinator.Apply(t.Context(), []*manager.Client{n.Client, client}, first, coordinator.ApplyOptions{})
+	r, err := coordinator.Apply(t.Context(), []*manager.Client{n.Client, client}, first, coordinator.ApplyOptions{Lease: lease})
 	if err == nil || r.Nodes[0].State != coordinator.NodeBack || api.PlanID(n.Plan()) != old {
 		t.Errorf("%v; %+v", err, r.Nodes[0])
 	}

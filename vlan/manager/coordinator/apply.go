@@ -243,11 +243,11 @@ func (g *group) prepare(ctx context.Context, m *member) error {
 	return nil
 }
 
-// commit tells a node to change. If the answer is lost it asks again: a commit that was carried out
-// is answered as such.
+// commit tells a node to change. If the answer is lost it asks again, until the lease is over, when
+// a manager refuses commits: one that was carried out is answered as such.
 func (g *group) commit(ctx context.Context, m *member) error {
 	m.state = NodeUnknown
-	return g.untilAnswered(ctx, isUnreachable, func() (err error) {
+	return untilAnswered(ctx, isUnreachable, func() (err error) {
 		if m.answer, err = m.client.Commit(ctx, g.id); err == nil {
 			m.state = NodeChanged
 		}
@@ -257,13 +257,11 @@ func (g *group) commit(ctx context.Context, m *member) error {
 
 func isUnreachable(err error) bool { return errors.Is(err, api.ErrUnreachable) }
 
-// untilAnswered repeats a request until its error is not one to try again after, ctx ends, or the
-// lease is over: after that a manager refuses commits.
-func (g *group) untilAnswered(ctx context.Context, again func(error) bool, request func() error) error {
-	over := time.Now().Add(g.options.Lease)
+// untilAnswered repeats a request until its error is not one to try again after, or ctx ends.
+func untilAnswered(ctx context.Context, again func(error) bool, request func() error) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		err := request()
-		if !again(err) || time.Now().After(over) {
+		if !again(err) {
 			return err
 		}
 		select {
@@ -306,7 +304,7 @@ func (g *group) abortOne(ctx context.Context, m *member) error {
 	isForNow := func(err error) bool { // another coordinator may have prepared a change just then
 		return isUnreachable(err) || errors.Is(err, api.ErrBusy)
 	}
-	return g.untilAnswered(ctx, isForNow, abort)
+	return untilAnswered(ctx, isForNow, abort)
 }
 
 // apart returns an error that names the nodes which may have kept the plan: the others have gone

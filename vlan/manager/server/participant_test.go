@@ -136,8 +136,8 @@ func apart(t *testing.T) (all []*managertest.Node, clients []*manager.Client, ol
 		}
 		return nil
 	})
-	// Apply takes as long as its lease. Where a machine that stands still lets that end before node 2
-	// has changed, another one is made.
+	// Apply takes as long as its lease, and 5 s. Where a machine that stands still lets the lease end
+	// before node 2 has changed, another one is made.
 	apply := func(lease time.Duration) error {
 		_, err := coordinator.Apply(t.Context(), clients, next, coordinator.ApplyOptions{Lease: lease, Reason: "better"})
 		return err
