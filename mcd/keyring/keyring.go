@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"runtime"
 	"slices"
@@ -100,7 +101,7 @@ func (r *Ring) Validate() error {
 func ReadFile(path string) (*Ring, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a named pipe opens at once, too
 	if err != nil {
-		return nil, fmt.Errorf("key file: %w", err)
+		return nil, openError(path, err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
@@ -119,6 +120,18 @@ func ReadFile(path string) (*Ring, error) {
 			path, user, os.Geteuid(), ErrReadable, os.Geteuid(), path)
 	}
 	return Parse(path, f)
+}
+
+// openError says what to do about a key file that cannot be opened.
+func openError(path string, err error) error {
+	cure := ""
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		cure = fmt.Sprintf(" (copy that of another node here, or make one: rawlane key %s)", path)
+	case errors.Is(err, fs.ErrPermission):
+		cure = " (want a file of this user's, mode 0600)"
+	}
+	return fmt.Errorf("key file: %w%s", err, cure)
 }
 
 // mayOwn reports whether the key file of a program may belong to a user: the one that the program

@@ -38,7 +38,8 @@ func TestFile(t *testing.T) {
 			t.Errorf("mode %v: %v", mode, err)
 		}
 	}
-	if _, err := keyring.ReadFile(path + "x"); !errors.Is(err, fs.ErrNotExist) {
+	_, err = keyring.ReadFile(path + "x")
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "copy that of another node here, or make one: rawlane key") {
 		t.Errorf("no file: %v", err)
 	}
 }

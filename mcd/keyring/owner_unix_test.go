@@ -71,3 +71,12 @@ func TestReadFile_OfAnotherUser(t *testing.T) {
 		t.Errorf("its own: %v", err)
 	}
 }
+
+// A key file that this user may not read is refused with what to do: root, as tests may be, may read
+// any.
+func TestOpenError_NotPermitted(t *testing.T) {
+	err := openError("key", &os.PathError{Op: "open", Path: "key", Err: syscall.EACCES})
+	if !errors.Is(err, os.ErrPermission) || !strings.Contains(err.Error(), "want a file of this user's, mode 0600") {
+		t.Errorf("%v", err)
+	}
+}
