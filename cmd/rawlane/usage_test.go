@@ -1,8 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
@@ -62,6 +68,8 @@ func TestMisuse(t *testing.T) {
 		{"bench latency --iters x", `--iters "x": want a whole number`},
 		{"bench latency --iters 99999999999999999999", `--iters "99999999999999999999": want one that is not so large`},
 		{"bench latency --iters", "--iters: a value is missing (want a whole number)"},
+		{"bench latency --checksum", "--checksum: a value is missing (want COVERAGE)"},
+		{"doctor --path", "--path: a value is missing (want ADDRESS[:PORT])"},
 		{"bench latency --cluster -1", `--cluster "-1": want a whole number, 0 or more`},
 		{"bench latency --size 1:x", `"x" is not a number of bytes`},
 		{"bench latency --size 9:3", `"9:3": want FIRST:LAST`},
@@ -144,8 +152,8 @@ func TestMisuse(t *testing.T) {
 		{"ping", "which node? (want its number)"},
 		{"ping x", `node "x": want a number, 0 to 65534`},
 		{"ping 0", "node 0: is the one that asks"},
-		{"ping 2", "node 2: there are 2 (give more --nodes)"},
-		{"ping 2 --interface eth0 --node 0", "node 2: there are 2 (give more --nodes)"},
+		{"ping 2", "node 2: there are 2 nodes (give more --nodes)"},
+		{"ping 2 --interface eth0 --node 0", "node 2: there are 2 nodes (give more --nodes)"},
 		{"ping 1 --interface eth0 --node 1", "node 1: is the one that asks"},
 		{"ping 1 --vid 4095", "--vid 4095: want 0 (priority only) to 4094"},
 		{"ping 1 --vid -1", "--vid -1: want 0 (priority only) to 4094"},
@@ -251,6 +259,49 @@ func TestMisuse(t *testing.T) {
 				t.Errorf("printed %q", out)
 			}
 		})
+	}
+}
+
+// Flags whose values are texts of any kind say that one is missing, and no word of package pflag's.
+func TestMisuse_TextIsMissing(t *testing.T) {
+	for _, args := range []string{"demo --interface", "bench latency --hostfile", "dump --port"} {
+		_, errs, status := Command(t, strings.Fields(args)...)
+		if status != cli.ExitMisused || !strings.Contains(errs, ": a value is missing\n") {
+			t.Errorf("%s: status %d, %s", args, status, errs)
+		}
+	}
+}
+
+// A port that somebody has is told with what helps.
+func TestFailures_PortInUse(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	_, errs, status := Command(t, "proxy", "--tcp", taken.Addr().String(), "--to", "1:x", "--node", "0")
+	if status != cli.ExitFailed || !strings.Contains(errs, "(another process listens there: end that one, or") {
+		t.Errorf("status %d, %s", status, errs)
+	}
+}
+
+// A node that the host file does not list is refused before the others are looked for.
+func TestMisuse_NodeThatIsNotListed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "hosts")
+	if err := os.WriteFile(file, []byte("0 127.0.0.1:7001\n1 127.0.0.1:7002\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{
+		"ping 2": "node 2: ", "proxy --tcp 127.0.0.1:0 --to 2:redis": `--to "2:redis": `,
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		var out, errs bytes.Buffer
+		words := append(strings.Fields(args), "--link", "udp", "--node", "0", "--hostfile", file)
+		status := cli.Execute(ctx, cli.NewRoot(verbs), words, strings.NewReader(""), &out, &errs)
+		if status != cli.ExitMisused || !strings.Contains(errs.String(), want+file+" lists 2 nodes\n") {
+			t.Errorf("%s: status %d, %s", args, status, &errs)
+		}
 	}
 }
 

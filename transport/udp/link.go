@@ -128,6 +128,10 @@ func open(listen string, cfg Config) (_ *Link, err error) {
 		return nil, fmt.Errorf("port %d: %w (another program has it: end that one, or give another port)",
 			at.Port(), err)
 	}
+	if errors.Is(err, syscall.EACCES) {
+		return nil, fmt.Errorf("port %d: %w (ports below 1024 take CAP_NET_BIND_SERVICE: run as root, or "+
+			"setcap cap_net_bind_service+ep PROGRAM, or give another port)", at.Port(), err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -61,6 +61,10 @@ func listenError(network, address string, err error) error {
 	if network == "tcp" && errors.Is(err, syscall.EADDRINUSE) {
 		cure = " (another process listens there: end that one, or give another address)"
 	}
+	if network == "tcp" && errors.Is(err, syscall.EACCES) {
+		cure = " (ports below 1024 take CAP_NET_BIND_SERVICE: run as root, or " +
+			"setcap cap_net_bind_service+ep PROGRAM, or give another port)"
+	}
 	if network == "unix" && (errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist)) {
 		cure = " (want a folder that is there and that this user may write to: --socket chooses)"
 	}

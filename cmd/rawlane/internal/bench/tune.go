@@ -82,8 +82,8 @@ func (t *tuner) prepare(*cobra.Command) error {
 		}
 	}
 	t.cluster.Grace = launch.AskTimeout + reportTime
-	if t.cluster.Here() {
-		return nil // only node 0 writes, and a host file tells later which one that is
+	if t.cluster.Here() && t.cluster.Node != 0 {
+		return nil // only node 0 writes, and a host file may tell later which one that is
 	}
 	return cli.CheckFile("out", t.out)
 }

@@ -14,6 +14,10 @@ func TestTuner_ChecksTheFileAtOnce(t *testing.T) {
 	if err := tune.prepare(nil); err == nil {
 		t.Error("no error")
 	}
+	tune.cluster.Node = 0
+	if err := tune.prepare(nil); err == nil {
+		t.Error("no error where this is node 0 of several machines")
+	}
 	tune.cluster.Node = 1 // which writes nothing
 	if err := tune.prepare(nil); err != nil {
 		t.Error(err)

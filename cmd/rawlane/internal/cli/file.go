@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"syscall"
 )
 
 // WriteFile replaces the file that a flag names: all of the content or none.
@@ -15,12 +16,18 @@ func WriteFile(flag, file string, content []byte) error {
 // CheckFile tells before a long run that WriteFile could not write the file, and changes nothing
 // there. "" is no file.
 func CheckFile(flag, file string) error {
-	if info, err := os.Stat(file); file == "" || err == nil && !info.Mode().IsRegular() {
+	if file == "" {
 		return nil
 	}
-	part := file + partSuffix
-	err := os.WriteFile(part, nil, 0o666)
-	if err == nil {
+	info, err := os.Stat(file)
+	switch {
+	case err == nil && info.IsDir():
+		return fileError(flag, file, syscall.EISDIR)
+	case err == nil && !info.Mode().IsRegular():
+		return nil
+	}
+	part := partOf(file)
+	if err = os.WriteFile(part, nil, 0o666); err == nil {
 		err = os.Remove(part)
 	}
 	return fileError(flag, file, err)
@@ -39,8 +46,9 @@ func fileError(flag, file string, err error) error {
 		flag, file, err)
 }
 
-// partSuffix is of a file that is being written.
-const partSuffix = ".part"
+// partOf names a file that is being written. It is this process's own: others may write the same
+// file, and what users have beside it stays.
+func partOf(file string) string { return fmt.Sprintf("%s.%d.part", file, os.Getpid()) }
 
 // replaceFile writes beside the file and then renames. It writes directly into what is not a
 // regular file, such as /dev/stdout.
@@ -49,7 +57,7 @@ func replaceFile(file string, content []byte) error {
 	if err == nil && !info.Mode().IsRegular() {
 		return os.WriteFile(file, content, 0o666)
 	}
-	part := file + partSuffix
+	part := partOf(file)
 	err = os.WriteFile(part, content, 0o666)
 	if err == nil {
 		err = os.Rename(part, file)

@@ -93,9 +93,22 @@ func flagError(cmd *cobra.Command, err error) error {
 		return badValue(value)
 	case errors.As(err, &missing):
 		f := missing.GetFlag()
-		return Misuse("--%s: a value is missing (want %s)", f.Name, wanted(f))
+		return Misuse("--%s: a value is missing%s", f.Name, missingValue(f))
 	}
 	return AsMisuse(err)
+}
+
+// missingValue says what a flag without its value wants, as far as there is a word for it: package
+// pflag's kinds of texts are none.
+func missingValue(f *pflag.Flag) string {
+	what := wanted(f)
+	switch what {
+	case "", "string", "stringSlice": // the help has the word, where there is one
+		if what, _ = pflag.UnquoteUsage(f); what == "string" || what == "strings" {
+			return ""
+		}
+	}
+	return " (want " + what + ")"
 }
 
 func unknownFlag(cmd *cobra.Command, err *pflag.NotExistError) error {

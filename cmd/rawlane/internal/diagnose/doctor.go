@@ -57,7 +57,7 @@ sends packets to where udp links of other nodes listen, and says how long they m
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().StringVar(&only, "interface", "", "look at this interface alone")
 	cmd.Flags().StringSliceVar(&paths, "path", nil,
-		"find out the MTU of the paths to these ADDRESS[:PORT] of udp links")
+		"find out the MTU of the paths to these `ADDRESS[:PORT]` of udp links")
 	launch.InterfaceChoice(cmd)
 	return cmd
 }

@@ -82,8 +82,12 @@ func (p *pingVerb) check(node string) error {
 	if err := p.validate(); err != nil {
 		return err
 	}
-	if p.cluster.Hostfile == "" && int(p.node) >= p.cluster.Nodes {
-		return cli.Misuse("node %d: there are %d (give more --nodes)", p.node, p.cluster.Nodes)
+	size, err := p.cluster.Size()
+	if err != nil {
+		return err
+	}
+	if int(p.node) >= size {
+		return p.cluster.NoSuchNode(fmt.Sprintf("node %d", p.node), size)
 	}
 	if !p.cluster.Here() && p.node == 0 || p.cluster.Here() && int(p.node) == p.cluster.Node {
 		return p.itself()

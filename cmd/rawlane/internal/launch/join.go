@@ -87,6 +87,20 @@ func (c *ClusterFlags) hosts() ([]cluster.Host, error) {
 	return hosts, nil
 }
 
+// Size is how many nodes the cluster has, as the host file says or --nodes.
+func (c *ClusterFlags) Size() (int, error) {
+	_, err := c.hosts()
+	return c.Nodes, err
+}
+
+// NoSuchNode is the usage error for a node that the cluster of this size does not have.
+func (c *ClusterFlags) NoSuchNode(what string, size int) error {
+	if c.Hostfile != "" {
+		return cli.Misuse("%s: %s lists %d nodes", what, c.Hostfile, size)
+	}
+	return cli.Misuse("%s: there are %d nodes (give more --nodes)", what, size)
+}
+
 // chooseNode finds this node's number and interface, unless flags give them.
 func (c *ClusterFlags) chooseNode(hosts []cluster.Host) error {
 	if c.Node == NoNode && hosts == nil {

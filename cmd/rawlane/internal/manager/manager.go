@@ -168,7 +168,7 @@ func (m *managerVerb) config(cmd *cobra.Command) (server.Config, error) {
 	cfg.Interface = m.nic
 	i, err := net.InterfaceByName(m.nic)
 	if err != nil {
-		return cfg, fmt.Errorf("interface %s: %w (there are: %s)", m.nic, err, interfaceNames())
+		return cfg, fmt.Errorf("interface %s: %w (there are: %s)", m.nic, transport.ErrNoInterface, interfaceNames())
 	}
 	if cfg.MAC, err = transport.MACFrom(i.HardwareAddr); err != nil {
 		return cfg, fmt.Errorf("interface %s: %w", m.nic, err)

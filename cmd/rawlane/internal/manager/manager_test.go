@@ -308,7 +308,7 @@ func TestASecondManagerOfAnAddress(t *testing.T) {
 // An interface that there is not is answered with those that there are.
 func TestInterfacesAreNamed(t *testing.T) {
 	_, errs, status := command(t, "manager", "--interface", "eth99", "--socket=", "--listen", "127.0.0.1:0")
-	if status != cli.ExitFailed || !strings.Contains(errs, "(there are: ") || !strings.Contains(errs, "lo") {
+	if status != cli.ExitFailed || !strings.Contains(errs, "interface eth99: no such interface (there are: ") || !strings.Contains(errs, "lo") {
 		t.Errorf("status %d, %s", status, errs)
 	}
 }

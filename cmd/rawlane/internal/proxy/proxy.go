@@ -78,10 +78,11 @@ func (v *verb) validate() error {
 	if err := v.cluster.Validate(); err != nil {
 		return err
 	}
-	if v.tcp != "" && v.cluster.Hostfile == "" && int(node) >= v.cluster.Nodes {
-		return cli.Misuse("--to %q: there are %d nodes (give more --nodes)", v.to, v.cluster.Nodes)
+	size, err := v.cluster.Size()
+	if err == nil && v.tcp != "" && int(node) >= size {
+		err = v.cluster.NoSuchNode(fmt.Sprintf("--to %q", v.to), size)
 	}
-	return nil
+	return err
 }
 
 func (v *verb) run(cmd *cobra.Command, _ []string) (err error) {
@@ -91,7 +92,7 @@ func (v *verb) run(cmd *cobra.Command, _ []string) (err error) {
 	var l net.Listener
 	if v.tcp != "" { // before the others are looked for: it may be in use
 		if l, err = new(net.ListenConfig).Listen(cmd.Context(), "tcp", v.tcp); err != nil {
-			return err
+			return cli.ListenError(err)
 		}
 		defer func() { _ = l.Close() }()
 	}

@@ -1,0 +1,22 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Why an address cannot be listened on comes with what helps.
+func TestListenError(t *testing.T) {
+	for cause, want := range map[syscall.Errno]string{
+		syscall.EACCES:        "CAP_NET_BIND_SERVICE",
+		syscall.EADDRINUSE:    "another process listens there",
+		syscall.EADDRNOTAVAIL: "",
+	} {
+		err := ListenError(fmt.Errorf("listen tcp :80: bind: %w", cause))
+		if _, cure, _ := strings.Cut(err.Error(), cause.Error()); !strings.Contains(cure, want) || want == "" && cure != "" {
+			t.Errorf("%v", err)
+		}
+	}
+}
