@@ -153,7 +153,12 @@ func (j *Job) station(node int) transport.MAC {
 func openWire(env func(string) string) (transport.Link, error) {
 	kind, listen := env(EnvLink), env(EnvListen)
 	if kind == "udp" && listen != "" {
-		return udp.Open(listen, udp.Config{Seeds: strings.Split(env(EnvSeeds), ",")})
+		seeds := env(EnvSeeds)
+		if seeds == "" {
+			return nil, fmt.Errorf("%w: %s=%s, and no %s says where the others listen (rawlane run sets both)",
+				ErrEnvironment, EnvListen, listen, EnvSeeds)
+		}
+		return udp.Open(listen, udp.Config{Seeds: strings.Split(seeds, ",")})
 	}
 	name, err := networkInterface(env)
 	if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"io/fs"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -28,5 +29,18 @@ func TestOutput_ThatCannotBeWritten(t *testing.T) {
 		if status != cli.ExitFailed || !strings.Contains(errs.String(), "no space left") {
 			t.Errorf("%s: status %d, said %q", args, status, &errs)
 		}
+	}
+}
+
+// dump says why it could not print, once, and does not take that for a fault of the capture.
+func TestDump_ThatCannotBePrinted(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "run.pcapng")
+	if _, errs, status := Command(t, "bench", "latency", "--iters", "1", "--size", "4", "--capture", file); status != cli.ExitDone {
+		t.Fatal(errs)
+	}
+	var errs bytes.Buffer
+	status := cli.Execute(t.Context(), cli.NewRoot(verbs), []string{"dump", file}, strings.NewReader(""), fullDisk{}, &errs)
+	if want := "rawlane dump: write results: no space left on device\n"; status != cli.ExitFailed || errs.String() != want {
+		t.Errorf("status %d, said %q", status, &errs)
 	}
 }

@@ -101,7 +101,10 @@ func (d *dumpVerb) run(cmd *cobra.Command, args []string) error {
 	} else if err != nil {
 		err = fmt.Errorf("%s: %w", args[0], err)
 	}
-	return errors.Join(err, d.out.Flush())
+	if unwritten := d.out.Flush(); unwritten != nil { // which reading the capture found out, perhaps
+		return errors.Join(unwritten, cmd.Context().Err())
+	}
+	return err
 }
 
 // flushing is a capture before each read of which, for which it may wait, what was printed is there

@@ -47,6 +47,9 @@ func (c *ClusterFlags) validateUDP() error {
 		if given && c.Kind == overUDP && c.ifname != "" {
 			return cli.Misuse("--interface %s and the addresses of %s: want one of the two", c.ifname, c.Hostfile)
 		}
+		if h := withoutAddress(file.Hosts); !given && c.Kind == overUDP && h != nil {
+			return cli.Misuse("%s: node %d has no IP address, and others have (want one of each)", c.Hostfile, h.Node)
+		}
 		return nil
 	}
 	switch {
@@ -71,6 +74,16 @@ func (c *ClusterFlags) validateUDP() error {
 // listsAddresses reports whether a host file is for udp links.
 func listsAddresses(hosts []cluster.Host) bool {
 	return !slices.ContainsFunc(hosts, func(h cluster.Host) bool { return h.NICs[0].Addr == "" })
+}
+
+// withoutAddress is the first host that has none where others have: nil if all are alike.
+func withoutAddress(hosts []cluster.Host) *cluster.Host {
+	none := func(h cluster.Host) bool { return h.NICs[0].Addr == "" }
+	i := slices.IndexFunc(hosts, none)
+	if i < 0 || !slices.ContainsFunc(hosts, func(h cluster.Host) bool { return !none(h) }) {
+		return nil
+	}
+	return &hosts[i]
 }
 
 // byAddress reports whether this node's links are known by where they listen, and by no interface.

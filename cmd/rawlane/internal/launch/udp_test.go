@@ -37,6 +37,21 @@ func TestValidateUDP_InterfaceBesideAddresses(t *testing.T) {
 	}
 }
 
+// A host file of which some lines have addresses tells udp links too little: they would forget these,
+// and look for each other by multicast.
+func TestHostfile_SomeAddresses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "hosts")
+	if err := os.WriteFile(path, []byte("0 10.0.0.1\n1 beta\n2 10.0.0.3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for link, want := range map[string]string{"udp": ": node 1 has no IP address", "ring": ""} {
+		f := &ClusterFlags{Hostfile: path, Kind: link, explicit: func(name string) bool { return name == "link" }}
+		if err := f.validateUDP(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", link, err, want)
+		}
+	}
+}
+
 // Who misses nodes over UDP hears what is in the way there: no switch, and no VLAN.
 func TestUDPFailure(t *testing.T) {
 	for _, c := range []struct {
