@@ -196,6 +196,8 @@ func TestMisuse(t *testing.T) {
 		{"bench latency --node 0 --manager unix:/x --vid 5", "--vid and --manager: want one of the two"},
 		{"bench latency --node 0 --manager nonsense", `manager address "nonsense" (want unix:PATH or HOST:PORT)`},
 		{"manager --mac x", `--mac: MAC "x": not an address`},
+		{"manager --mac 01:00:5e:00:00:01", "--mac 01:00:5e:00:00:01: no station's address (want this node's)"},
+		{"manager --mac 00:00:00:00:00:00", "--mac 00:00:00:00:00:00: no station's address"},
 		{"manager --mac 02:00:00:00:00:01 --interface eth0", "--mac and --interface: want one of the two"},
 		{"manager --mac 02:00:00:00:00:01 --socket= ", "neither --socket nor --listen: no client could reach it"},
 		{"manager --mac 02:00:00:00:00:01 --tls-cert x", "TLS wants all of --tls-cert, --tls-key and --tls-ca"},

@@ -158,6 +158,9 @@ func (m *managerVerb) config(cmd *cobra.Command) (server.Config, error) {
 		if cfg.MAC, err = transport.ParseMAC(m.mac); err != nil {
 			return cfg, cli.Misuse("--mac: %v", err)
 		}
+		if cfg.MAC.IsZero() || cfg.MAC.IsMulticast() {
+			return cfg, cli.Misuse("--mac %v: no station's address (want this node's)", cfg.MAC)
+		}
 		return cfg, nil
 	}
 	if m.nic == "" {
