@@ -48,7 +48,8 @@ type bench struct {
 	iters             int
 	cluster           launch.ClusterFlags
 	json, csv         bool
-	keyCost           *keyCost // of those that show what a key costs
+	keyCost           *keyCost   // of those that show what a key costs
+	printed           *cli.Lines // by the run before, without the key or with it
 }
 
 // part is what one node does in a benchmark.
@@ -136,6 +137,10 @@ func (b *bench) newNode(cmd *cobra.Command, ep *mcd.Endpoint, nic string) *node 
 		n.lines = cli.Lines{
 			Out: cmd.OutOrStdout(), JSON: b.json, CSV: b.csv, Progress: cli.NewProgress(cmd.ErrOrStderr()),
 		}
+		if b.csv && b.printed != nil {
+			n.lines.Continue(b.printed)
+		}
+		b.printed = &n.lines
 	}
 	return n
 }

@@ -267,6 +267,18 @@ func TestBarrierResult_OneDistribution(t *testing.T) {
 	}
 }
 
+// All lines of comma-separated values have one head, without a key and with it.
+func TestBenchCSV_OneHead(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "key")
+	if err := keyring.New().WriteFile(file); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, status := command(t, "bench", "latency", "--size", "4,8", "--iters", "10", "--key-file", file, "--csv")
+	if status != cli.ExitDone || strings.Count(out, "schema,") != 1 || strings.Count(out, "\n2,latency,") < 4 {
+		t.Errorf("status %d, %s, printed\n%s", status, errs, out)
+	}
+}
+
 // Comma-separated values have the names of the JSON's keys, and as many values as names.
 func TestBenchCSV(t *testing.T) {
 	out, errs, status := command(t, "bench", "latency", "--size", "4:16", "--iters", "50", "--csv")

@@ -58,6 +58,9 @@ func (l *Lines) Write(v any, head, line string) error {
 	return err
 }
 
+// Continue makes the lines go on with the table of earlier ones, whose head is not printed again.
+func (l *Lines) Continue(earlier *Lines) { l.head = earlier.head }
+
 // Table aligns columns that the function writes with tabs between them.
 func Table(w io.Writer, rows func(io.Writer)) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
