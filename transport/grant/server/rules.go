@@ -39,16 +39,22 @@ func ReadRules(path string) (*Rules, error) {
 
 func userID(name string) (uint32, error) {
 	u, err := user.Lookup(name)
+	if errors.As(err, new(user.UnknownUserError)) {
+		return 0, errors.New("no such user")
+	}
 	if err != nil {
-		return 0, fmt.Errorf("no such user: %w", err)
+		return 0, err
 	}
 	return parseID(u.Uid)
 }
 
 func groupID(name string) (uint32, error) {
 	g, err := user.LookupGroup(name)
+	if errors.As(err, new(user.UnknownGroupError)) {
+		return 0, errors.New("no such group")
+	}
 	if err != nil {
-		return 0, fmt.Errorf("no such group: %w", err)
+		return 0, err
 	}
 	return parseID(g.Gid)
 }

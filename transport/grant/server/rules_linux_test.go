@@ -35,7 +35,7 @@ func TestRulesNameUsers(t *testing.T) {
 		t.Errorf("group root by name: %v, %v", r, err)
 	}
 	for kind, want := range map[string]string{"user": "no such user", "group": "no such group"} {
-		if _, err := read("allow " + kind + " no-such-one-here " + onAny + "\n"); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := read("allow " + kind + " no-such-one-here " + onAny + "\n"); err == nil || !strings.HasSuffix(err.Error(), "no-such-one-here: "+want) {
 			t.Errorf("an unknown %s: %v", kind, err)
 		}
 	}

@@ -29,7 +29,7 @@ func ListenError(err error) error {
 		return fmt.Errorf("%w (another process listens there: end that one, or give another address)", err)
 	case errors.Is(err, syscall.EACCES):
 		return fmt.Errorf("%w (ports below 1024 take CAP_NET_BIND_SERVICE: run as root, or "+
-			"setcap cap_net_bind_service+ep PROGRAM, or give another port)", err)
+			"setcap cap_net_raw,cap_net_bind_service+ep PROGRAM, or give another port)", err)
 	}
 	return err
 }
