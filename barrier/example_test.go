@@ -175,13 +175,17 @@ func ExampleGroup_Status() {
 	if _, err := groups[2].Arrive(); err != nil {
 		log.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
-	defer cancel()
-	fmt.Println(groups[0].Barrier(ctx))
+	ticket, err := groups[0].Arrive()
+	if err != nil {
+		log.Fatal(err)
+	}
 	members, err := groups[0].Status(context.Background(), 0)
 	if err != nil {
 		log.Fatal(err)
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	fmt.Println(ticket.Wait(ctx)) // node 2 has answered Status behind its arrival
 	for _, m := range members {
 		fmt.Println("node", m.Node, m.Presence)
 	}

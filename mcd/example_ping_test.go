@@ -34,7 +34,7 @@ func ExampleEndpoint_Ping() {
 	_, eps := exampleNodes()
 	defer eps[0].Close()
 	defer eps[1].Close()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 
 	reply, err := eps[0].Ping(ctx, mcd.Path{Node: 1, OptionalTag: transport.Tagged(transport.Tag{VID: 5})}, mcd.ProbeOptions{Size: 1000})
@@ -51,7 +51,7 @@ func ExampleEndpoint_Drain() {
 	table, eps := exampleNodes()
 	defer eps[0].Close()
 	defer eps[1].Close()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 
 	err := eps[0].Drain(ctx, func() error {

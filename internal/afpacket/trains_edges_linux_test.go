@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
@@ -121,7 +120,7 @@ func TestTrains_NotOfIPv4(t *testing.T) {
 		f := frameOf(b, 1, 100, transport.OptionalTag{})
 		f.EtherType = ipv4
 		send(t, a, f)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		in := make([]transport.Frame, 1)
 		for n := 0; n == 0; {

@@ -197,7 +197,7 @@ func TestPass_WhileItDials(t *testing.T) {
 				if !gone {
 					t.Error("the dial of a client that waits has ended")
 				}
-			case <-time.After(5 * lookAfter):
+			case <-time.After(looks(gone)):
 				if gone {
 					t.Error("the dial goes on")
 				}
@@ -277,6 +277,25 @@ func isReset(t *testing.T, c net.Conn) {
 	}
 }
 
+// looks is how long to wait for what a look at a connection ends, or does not.
+func looks(ends bool) time.Duration {
+	if ends {
+		return time.Minute // far longer than the looks take
+	}
+	return 5 * lookAfter
+}
+
+// endNoted is a destination that tells when all has been passed on to it, and the end behind that.
+type endNoted struct {
+	*net.TCPConn
+	passed chan<- struct{}
+}
+
+func (c *endNoted) CloseWrite() error {
+	defer close(c.passed)
+	return c.TCPConn.CloseWrite()
+}
+
 // A connection whose one half has ended is not kept where the end of that half is gone, though the
 // other one has nothing to say: what it has sent arrives all the same.
 func TestPass_BehindAHalfClose(t *testing.T) {
@@ -286,8 +305,13 @@ func TestPass_BehindAHalfClose(t *testing.T) {
 			accepted, servers := make(chan *net.TCPConn, 1), make(chan *net.TCPConn, 1)
 			client := dial(t, serve(t, func(c *net.TCPConn) { accepted <- c }))
 			server := serve(t, func(c *net.TCPConn) { servers <- c })
+			passed := make(chan struct{})
 			f := &forwarder{dial: func(ctx context.Context) (net.Conn, error) {
-				return new(net.Dialer).DialContext(ctx, "tcp", server)
+				c, err := new(net.Dialer).DialContext(ctx, "tcp", server)
+				if err != nil {
+					return nil, err
+				}
+				return &endNoted{c.(*net.TCPConn), passed}, nil
 			}}
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan struct{})
@@ -298,14 +322,14 @@ func TestPass_BehindAHalfClose(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = client.CloseWrite()
-			time.Sleep(lookAfter / 2) // all is passed on
+			<-passed
 			if dropped {
 				_ = client.SetLinger(0)
 				_ = client.Close()
 			}
 			select {
 			case <-ended:
-			case <-time.After(5 * lookAfter):
+			case <-time.After(looks(dropped)):
 			}
 			select {
 			case <-ended:
