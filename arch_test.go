@@ -85,7 +85,7 @@ var floors = []struct {
 	{"vlan/control", []string{"vlan/optimize", "vlan/plan", "vlan/topology", "vlan/traffic", "transport", "internal/monotime"}},
 	{"vlan/internal/strictyaml", nil},
 	{"vlan/internal/vlantest", []string{"vlan/plan", "vlan/topology", "vlan/traffic", "transport"}},
-	{"vlan/manager", []string{"vlan", "vlan/plan", "vlan/manager/api", "transport", "internal/unixsocket"}},
+	{"vlan/manager", []string{"vlan", "vlan/plan", "vlan/manager/api", "transport", "internal/standstill", "internal/unixsocket"}},
 	{"vlan/manager/api", []string{"vlan", "vlan/plan", "vlan/manager/internal/rib", "transport"}},
 	{"vlan/manager/coordinator", []string{"vlan/control", "vlan/plan", "vlan/topology", "vlan/manager", "vlan/manager/api", "transport", "internal/clock", "internal/monotime"}},
 	{"vlan/manager/failover", []string{"vlan", "vlan/control", "vlan/manager/...", "mcd", "transport", "internal/monotime", "internal/clock"}},

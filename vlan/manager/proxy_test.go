@@ -5,6 +5,7 @@ import (
 	"net"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rawlane/rawlane/vlan/manager"
@@ -14,6 +15,7 @@ import (
 // proxy passes connections on to a manager, and cuts them.
 type proxy struct {
 	path  string
+	hold  atomic.Pointer[func()] // called before anything is passed on to the manager
 	l     net.Listener
 	mu    sync.Mutex
 	conns []net.Conn
@@ -42,12 +44,25 @@ func newProxy(t testing.TB, to string) *proxy {
 			p.mu.Lock()
 			p.conns = append(p.conns, in, out)
 			p.mu.Unlock()
-			p.all.Go(func() { _, _ = io.Copy(out, in); _ = out.Close() })
+			p.all.Go(func() { _, _ = io.Copy(heldWriter{out, p}, in); _ = out.Close() })
 			p.all.Go(func() { _, _ = io.Copy(in, out); _ = in.Close() })
 		}
 	})
 	t.Cleanup(func() { _ = p.l.Close(); p.cut(); p.all.Wait() })
 	return p
+}
+
+// heldWriter is the manager's end of a connection.
+type heldWriter struct {
+	net.Conn
+	proxy *proxy
+}
+
+func (w heldWriter) Write(b []byte) (int, error) {
+	if hold := w.proxy.hold.Load(); hold != nil {
+		(*hold)()
+	}
+	return w.Conn.Write(b)
 }
 
 // cut ends all connections.

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/standstill"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager/api"
@@ -280,7 +281,8 @@ func (s *Session) keep(changes []api.Change, v api.Version) {
 	}
 }
 
-// closeTimeout bounds the requests of Close.
+// closeTimeout bounds the requests of Close. What this machine stands still for does not count: the
+// manager's answer may be there, unread.
 const closeTimeout = time.Second
 
 // Close takes back all that the program has asked for, without a drain, reports its counters, and
@@ -296,7 +298,7 @@ func (s *Session) Close() error {
 	}
 	var err error
 	if connected {
-		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		ctx, cancel := standstill.WithTimeout(context.Background(), closeTimeout)
 		s.DrainWith(nil) // the nodes that a drain would ask may have ended already
 		err = s.Reset(ctx)
 		s.report(ctx, 0)
