@@ -2,12 +2,14 @@ package server
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"time"
 
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/manager/api"
@@ -29,6 +31,15 @@ func (s *Server) Kill() error {
 
 // Serve serves requests on a listener of a test's own.
 func (s *Server) Serve(l net.Listener) error { return s.http.Serve(l) }
+
+// ListenPatiently is Listen with TLS, where a handshake may last for an hour.
+func (s *Server) ListenPatiently(address string, c *tls.Config) (net.Addr, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return s.serve(s.http, l, func(l net.Listener) net.Listener { return s.newTLSListener(l, c, maxConns, time.Hour) })
+}
 
 // Handle answers a request without a connection.
 func (s *Server) Handle(w http.ResponseWriter, r *http.Request) { s.http.Handler.ServeHTTP(w, r) }

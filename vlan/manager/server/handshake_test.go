@@ -41,7 +41,7 @@ func TestSilentHandshakesTakeNoPlace(t *testing.T) {
 		defer s.Close()
 		inner := &pipes{in: make(chan net.Conn)}
 		inner.ctx, inner.end = context.WithCancel(t.Context())
-		l := s.newTLSListener(inner, &tls.Config{}, 2)
+		l := s.newTLSListener(inner, &tls.Config{}, 2, handshakeTimeout)
 		l.slots <- struct{}{} // a connection with a certificate
 		client, conn := net.Pipe()
 		inner.in <- conn
@@ -64,7 +64,7 @@ func TestClientsThatWaitForAPlaceAreBounded(t *testing.T) {
 		defer s.Close()
 		inner := &pipes{in: make(chan net.Conn)}
 		inner.ctx, inner.end = context.WithCancel(t.Context())
-		l := s.newTLSListener(inner, ca.server(), 1)
+		l := s.newTLSListener(inner, ca.server(), 1, handshakeTimeout)
 		l.slots <- struct{}{} // the only place is taken
 		var clients []*tls.Conn
 		for range maxHandshakes + 1 {
@@ -111,7 +111,7 @@ func TestStrangersDoNotEndTheWaitForAPlace(t *testing.T) {
 		defer s.Close()
 		inner := &pipes{in: make(chan net.Conn)}
 		inner.ctx, inner.end = context.WithCancel(t.Context())
-		l := s.newTLSListener(inner, ca.server(), 1)
+		l := s.newTLSListener(inner, ca.server(), 1, handshakeTimeout)
 		l.slots <- struct{}{}
 		pipe, conn := net.Pipe()
 		inner.in <- conn

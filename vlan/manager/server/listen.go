@@ -40,7 +40,9 @@ func (s *Server) Listen(network, address string, tlsConfig *tls.Config) (net.Add
 			"one group alone; TLS is for certificates)", "address", l.Addr().String())
 	}
 	if tlsConfig != nil {
-		return s.serve(s.http, l, func(l net.Listener) net.Listener { return s.newTLSListener(l, tlsConfig, maxConns) })
+		return s.serve(s.http, l, func(l net.Listener) net.Listener {
+			return s.newTLSListener(l, tlsConfig, maxConns, handshakeTimeout)
+		})
 	}
 	return s.serve(s.http, l, func(l net.Listener) net.Listener { return newLimitedListener(l, maxConns) })
 }

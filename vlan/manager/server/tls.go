@@ -66,6 +66,7 @@ type tlsListener struct {
 	net.Listener
 	server  *Server
 	config  *tls.Config
+	longest time.Duration // for a handshake
 	slots   chan struct{} // one is taken for each connection with a certificate
 	ready   chan net.Conn
 	ctx     context.Context // ends with Close
@@ -78,9 +79,9 @@ type tlsListener struct {
 	logged time.Time // guarded by mu
 }
 
-func (s *Server) newTLSListener(inner net.Listener, config *tls.Config, most int) *tlsListener {
+func (s *Server) newTLSListener(inner net.Listener, config *tls.Config, most int, longest time.Duration) *tlsListener {
 	l := &tlsListener{
-		Listener: inner, server: s, config: harden(config),
+		Listener: inner, server: s, config: harden(config), longest: longest,
 		slots: make(chan struct{}, most), ready: make(chan net.Conn),
 		shaking: crowd{most: maxHandshakes}, waiting: crowd{most: maxHandshakes},
 	}
@@ -126,7 +127,7 @@ func (l *tlsListener) acceptLoop() {
 // handshake makes a connection's handshake, and hands it over to Accept.
 func (l *tlsListener) handshake(g *guest) {
 	defer g.end()
-	ctx, cancel := context.WithTimeout(g.ctx, handshakeTimeout)
+	ctx, cancel := context.WithTimeout(g.ctx, l.longest)
 	defer cancel()
 	hasSlot := false
 	t := tls.Server(newConn(g.Conn, func() {
