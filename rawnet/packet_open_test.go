@@ -51,7 +51,7 @@ func TestListenPacket_HoldsUpNobody(t *testing.T) {
 	select {
 	case err := <-done:
 		must(t, err)
-	case <-time.After(5 * time.Second):
+	case <-time.After(20 * time.Second):
 		t.Fatal("a connection waits for the port of packets")
 	}
 	closed := make(chan error, 1)

@@ -335,13 +335,17 @@ func TestLeave_ToDependants(t *testing.T) {
 			t.Errorf("%s, rank %d of %d: %q, want %q", c.algo, c.rank, c.size, got, c.want)
 		}
 	}
-	a := newAlone(t, "star", 0, 4096)
-	begun := time.Now()
-	if out := a.Leave(nil); len(out) != 4095 {
-		t.Errorf("%d goodbyes, want 4095", len(out))
+	quickest := time.Hour
+	for range 5 { // the machine may stand still meanwhile, but not each time
+		a := newAlone(t, "star", 0, 4096)
+		begun := time.Now()
+		if out := a.Leave(nil); len(out) != 4095 {
+			t.Errorf("%d goodbyes, want 4095", len(out))
+		}
+		quickest = min(quickest, time.Since(begun))
 	}
-	if took := time.Since(begun); took > time.Second {
-		t.Errorf("4095 goodbyes took %v", took)
+	if quickest > time.Second {
+		t.Errorf("4095 goodbyes took %v", quickest)
 	}
 }
 
