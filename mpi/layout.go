@@ -154,8 +154,8 @@ func (l *Layout[T]) beginReceive(c *Comm, r *Request, buf []T, from, tag int) {
 		return
 	}
 	c.beginReceive(r, memory, from, tag)
-	r.packed = packed
 	if packed != nil {
+		r.packed = packed
 		r.unpack = func(n int) { l.core.Unpack(bytesOf(buf), memory[:n], 1) }
 	}
 }

@@ -73,14 +73,15 @@ func (c *ClusterFlags) validateUDP() error {
 
 // listsAddresses reports whether a host file is for udp links.
 func listsAddresses(hosts []cluster.Host) bool {
-	return !slices.ContainsFunc(hosts, func(h cluster.Host) bool { return h.NICs[0].Addr == "" })
+	return !slices.ContainsFunc(hosts, lacksAddress)
 }
+
+func lacksAddress(h cluster.Host) bool { return h.NICs[0].Addr == "" }
 
 // withoutAddress is the first host that has none where others have: nil if all are alike.
 func withoutAddress(hosts []cluster.Host) *cluster.Host {
-	none := func(h cluster.Host) bool { return h.NICs[0].Addr == "" }
-	i := slices.IndexFunc(hosts, none)
-	if i < 0 || !slices.ContainsFunc(hosts, func(h cluster.Host) bool { return !none(h) }) {
+	i := slices.IndexFunc(hosts, lacksAddress)
+	if i < 0 || !slices.ContainsFunc(hosts, func(h cluster.Host) bool { return !lacksAddress(h) }) {
 		return nil
 	}
 	return &hosts[i]
