@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/mcd/keyring"
@@ -140,7 +141,7 @@ func TestBusyPoll_MasksWakeupsForAStream(t *testing.T) {
 }
 
 // A link's goroutine that finds a stream stays awake as long as frames come within 60 us of each
-// other, however long that is.
+// other, however long that is; the unmaskLoop sleeps meanwhile.
 func TestBusyPoll_StaysAwakeForAStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, p, links, others := openScripts(t, 1, func(c *Config) { c.Spin = time.Millisecond })
@@ -173,6 +174,9 @@ func TestBusyPoll_StaysAwakeForAStream(t *testing.T) {
 		}
 		if stayed := time.Since(begun); stayed < 1200*time.Microsecond || stayed > 1300*time.Microsecond {
 			t.Errorf("it stayed awake for %v, want 1.2 ms and little more", stayed)
+		}
+		if ago := clock.Now().Sub(e.postponed); ago > unmaskAfter {
+			t.Errorf("it has kept the unmaskLoop asleep %v ago, want %v at most", ago, unmaskAfter)
 		}
 	})
 }

@@ -27,11 +27,11 @@ const (
 	// it is what may pass without a request for an acknowledgement.
 	trainFrames = 16
 	// acksPerWindow is how often the sender requests an acknowledgement while it sends a
-	// congestion window: often enough that the window never closes for want of one.
-	// maxUnrequested is after how many frames it does so at the latest: seldom enough that the
-	// frames of acknowledgements cost little.
-	acksPerWindow  = 4
-	maxUnrequested = 32
+	// congestion window: often enough that the window never closes for want of one. What is queued
+	// is less where a program has little under way, and waits for it: then two are requested, but
+	// no more than one for fewFrames, of which an acknowledgement costs little.
+	acksPerWindow = 4
+	fewFrames     = 32
 	// ackEvery is how many frames of a stream the receiver acknowledges at once, without a request.
 	ackEvery = Window / acksPerWindow
 	// ackDelay is how long an acknowledgement waits for data to piggyback on (max_ack_delay, RFC

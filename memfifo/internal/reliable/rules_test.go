@@ -124,15 +124,15 @@ func TestIdle_IsSilent(t *testing.T) {
 func TestAcknowledgements(t *testing.T) {
 	p := newPair(t, 120).open()
 	a, b := p.ends[0], p.ends[1]
-	stream := func(frames int) {
-		for range frames + 1 {
+	stream := func(frames, queued int) {
+		for range queued {
 			a.write(p.now, Requests, 100)
 		}
 		p.send(0)
 		p.inTransit[1] = p.inTransit[1][:frames] // the last one requests an acknowledgement
 		p.deliver(1)
 	}
-	stream(initialWindow/acksPerWindow - 1)
+	stream(initialWindow/acksPerWindow-1, initialWindow/acksPerWindow)
 	if n := p.send(1); n > 0 {
 		t.Errorf("%d frames before ackDelay", n)
 	}
@@ -145,17 +145,22 @@ func TestAcknowledgements(t *testing.T) {
 	p.pass(time.Second)
 
 	a.c.lanes[0].window(initialWindow, Window)
-	stream(initialWindow / acksPerWindow)
+	stream(initialWindow/acksPerWindow, initialWindow/acksPerWindow+1)
 	p.send(1)
 	p.want(0, "ack")
 	p.pass(time.Second)
 
 	for _, c := range []struct {
-		window, frames int
-		want           string
-	}{{Window, 31, ""}, {Window, 32, "ack"}, {128, 32, "ack"}, {127, 31, "ack"}, {127, 30, ""}, {64, 15, ""}, {64, 16, "ack"}} {
+		window, frames, queued int
+		want                   string
+	}{
+		{Window, 31, 33, ""}, {Window, 32, 33, "ack"}, {Window, 31, 64, ""}, {Window, 32, 64, "ack"},
+		{Window, 49, 101, ""}, {Window, 50, 101, "ack"}, {Window, 63, Window, ""}, {Window, 64, Window, "ack"},
+		{128, 32, 33, "ack"}, {127, 31, 33, "ack"}, {127, 30, 33, ""}, {64, 15, 33, ""}, {64, 16, 33, "ack"},
+		{64, 16, Window, "ack"},
+	} {
 		a.c.lanes[0].window(c.window, Window)
-		stream(c.frames)
+		stream(c.frames, c.queued)
 		p.send(1)
 		p.want(0, c.want)
 		p.pass(time.Second)

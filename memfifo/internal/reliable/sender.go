@@ -151,7 +151,7 @@ func (s *sender) canStream() bool {
 // requestsAck reports whether a frame asks for an acknowledgement at once: the last one queued,
 // and some in each congestion window.
 func (s *sender) requestsAck(sequence uint32) bool {
-	interval := min(s.reno.Window()/acksPerWindow, maxUnrequested)
+	interval := min(s.reno.Window()/acksPerWindow, max(fewFrames, int(s.queued-s.una)/2))
 	return sequence+1 == s.queued && s.fill == 0 || int(sequence-s.ackRequestEnd) >= interval-1
 }
 
