@@ -91,7 +91,7 @@ func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration)
 			leading = e.tryLockPoll()
 		}
 		if leading && e.poll(true) == 0 {
-			e.maskWakeups(true)
+			e.maskWakeups()
 			e.onIdle()
 		}
 		if i%spinCheck != 0 && !polite && !robbed || c.Done() {
@@ -135,7 +135,7 @@ func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration)
 func (e *Endpoint) endSpin(unmask bool) {
 	defer e.unlockPoll()
 	if unmask {
-		e.maskWakeups(false)
+		e.setMasks(false)
 		e.onIdle()
 	}
 }

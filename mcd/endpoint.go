@@ -254,7 +254,7 @@ func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 	for nic := range links {
 		go e.keep(func() { e.linkLoop(nic) }) // ends when the link is closed, by Close, which waits for it
 	}
-	go e.keep(e.unmaskLoop) // likewise, when masked is closed
+	go e.keep(e.unmaskLoop) // likewise
 	if ring != nil {
 		time.Sleep(auth.OpeningTime - clock.Now().Sub(opened))
 	}
@@ -342,7 +342,7 @@ func (e *Endpoint) Close() error {
 		e.nics[i].queue.stop()
 		errs = append(errs, e.nics[i].link.Close())
 	}
-	close(e.masked)
+	e.wakeUnmaskLoop()
 	e.running.Wait()
 	e.tick.Stop()
 	e.spinning.end()

@@ -157,7 +157,7 @@ func TestIntervals_Unmask(t *testing.T) {
 		if !e.tryLockPoll() {
 			t.Fatal("somebody polls")
 		}
-		e.maskWakeups(true)
+		e.maskWakeups()
 		synctest.Wait() // the first interval has begun
 		e.unlockPoll()
 		time.Sleep(500*time.Microsecond - time.Nanosecond)
@@ -189,7 +189,7 @@ func TestIntervals_PostponedUnmask(t *testing.T) {
 			}
 			defer e.unlockPoll()
 			if mask {
-				e.maskWakeups(true)
+				e.maskWakeups()
 			}
 			e.postponeUnmask(clock.Now())
 			return e.postponed

@@ -134,6 +134,10 @@ const busyPollTime = 60 * time.Microsecond
 func (e *Endpoint) busyPoll() {
 	locked, stream := true, false
 	defer func() { // also if a Receive function panics
+		if stream {
+			e.streams.Add(-1)
+			e.wakeUnmaskLoop() // another goroutine polls, and may leave the wake-ups masked
+		}
 		if locked {
 			e.unlockPoll()
 		}
@@ -143,7 +147,10 @@ func (e *Endpoint) busyPoll() {
 		n := e.poll(false)
 		if n > 0 {
 			idle = monotime.Time{}
-			stream = stream || n > 1 && e.spinning.staysAwake()
+			if !stream && n > 1 && e.spinning.staysAwake() {
+				stream = true
+				e.streams.Add(1)
+			}
 			if !stream && e.quickPolls && e.poll(false) > 0 {
 				continue
 			}
@@ -162,15 +169,18 @@ func (e *Endpoint) busyPoll() {
 			idle = now
 		}
 		if !stream || now.Sub(idle) > busyPollTime {
-			e.maskWakeups(false)
-			e.unlockPoll()
-			locked = false
-			e.flush()
-			return
+			break
 		}
-		e.maskWakeups(true)
-		e.postponeUnmask(now)
+		e.setMasks(true)
 	}
+	e.setMasks(false)
+	if stream {
+		stream = false
+		e.streams.Add(-1)
+	}
+	e.unlockPoll()
+	locked = false
+	e.flush()
 }
 
 // unmaskAfter is how long a program may go without polling before its links' goroutines are woken
@@ -179,23 +189,27 @@ const unmaskAfter = 250 * time.Microsecond
 
 // unmaskLoop is the goroutine that unmasks wake-ups when a leader has left them masked, and makes
 // the last call of Receive that it owed, or receives what one that did not return has left, if
-// nobody polls any more. It ends when Close closes e.masked.
+// nobody polls any more. It sleeps while a link's goroutine that stays awake sees to that, and ends
+// with the endpoint.
 func (e *Endpoint) unmaskLoop() {
 	for range e.masked {
-		for {
+		for !e.closed.Load() && e.streams.Load() == 0 {
 			seen, set := e.locked.Load(), clock.Now()
 			e.tick.Reset(unmaskAfter)
 			<-e.ticks
-			if e.closed.Load() || e.tryUnmask(seen, set) {
+			if e.tryUnmask(seen, set) {
 				break
 			}
+		}
+		if e.closed.Load() {
+			return
 		}
 	}
 }
 
 // postponeUnmask keeps the unmaskLoop asleep while the caller polls: each of its turns costs the
-// caller 6 µs and more in a virtual machine, 4 % of a core that receives a stream. The caller holds
-// the poll lock, and looks at the clock now and then.
+// caller 6 µs and more in a virtual machine. The caller holds the poll lock, and looks at the clock
+// now and then.
 func (s *pollState) postponeUnmask(now monotime.Time) {
 	if s.wakeupsOff && now.Sub(s.postponed) > unmaskAfter/2 {
 		s.postponed = now
@@ -215,7 +229,7 @@ func (e *Endpoint) tryUnmask(seen uint64, set monotime.Time) bool {
 	if e.locked.Load() != seen && !gone {
 		return false
 	}
-	e.maskWakeups(false)
+	e.setMasks(false)
 	if !e.batch.isOver() {
 		e.poll(false)
 	} else {

@@ -2,12 +2,14 @@ package mcd
 
 import (
 	"context"
+	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/hrtimer"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/mcd/keyring"
@@ -163,10 +165,16 @@ func TestBusyPoll_StaysAwakeForAStream(t *testing.T) {
 				put(1)
 			}
 		}
+		var turns atomic.Int32
+		e.tick = hrtimer.New(false, func() {
+			turns.Add(1)
+			e.ticks <- struct{}{}
+		})
 		put(2)
 		if !e.lockPoll() {
 			t.Fatal("no poll lock")
 		}
+		e.maskWakeups() // as a leader with its own message leaves them
 		begun := time.Now()
 		e.busyPoll()
 		if n := p.Counters().RxMessages; n != 22 {
@@ -175,10 +183,69 @@ func TestBusyPoll_StaysAwakeForAStream(t *testing.T) {
 		if stayed := time.Since(begun); stayed < 1200*time.Microsecond || stayed > 1300*time.Microsecond {
 			t.Errorf("it stayed awake for %v, want 1.2 ms and little more", stayed)
 		}
-		if ago := clock.Now().Sub(e.postponed); ago > unmaskAfter {
-			t.Errorf("it has kept the unmaskLoop asleep %v ago, want %v at most", ago, unmaskAfter)
+		if n := turns.Load(); n > 1 { // the one that a leader's masks had begun
+			t.Errorf("%d turns of the unmaskLoop meanwhile, want one at most", n)
 		}
 	})
+}
+
+// A link's goroutine that gives way to another one, in a stream, or that a Receive function takes
+// along, leaves its masked wake-ups to the unmaskLoop.
+func TestBusyPoll_LeavesMaskedWakeupsToTheUnmaskLoop(t *testing.T) {
+	for _, panics := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			e, _, links, others := openScripts(t, 1, func(c *Config) { c.Spin = time.Millisecond })
+			defer e.Close()
+			batches := 0
+			if _, err := e.OpenPort(2, PortOptions{Receive: func([]Message, bool) {
+				if batches++; panics && batches == 3 {
+					panic("of a program")
+				}
+			}}); err != nil {
+				t.Fatal(err)
+			}
+			links[0].poll = func() {
+				for range 2 {
+					b := make([]byte, HeaderLen)
+					wire.Seal(b, &wire.Header{Kind: wire.Unicast, From: 1, DstPort: 2})
+					frames := []transport.Frame{{Dst: e.MAC(0), EtherType: transport.EtherTypeDefault, Payload: b}}
+					if _, err := others[0].Send(frames); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			if !e.lockPoll() {
+				t.Fatal("no poll lock")
+			}
+			e.setMasks(true)
+			over, taken := make(chan struct{}), make(chan struct{})
+			go func() {
+				defer close(over)
+				defer func() { _ = recover() }()
+				e.busyPoll()
+			}()
+			go func() {
+				defer close(taken)
+				for !panics && !e.tryLockPoll() {
+					runtime.Gosched()
+				}
+			}()
+			<-taken
+			<-over
+			links[0].poll = nil
+			if !panics {
+				e.unlockPoll()
+			}
+			if n := e.streams.Load(); n != 0 {
+				t.Errorf("%d links' goroutines stay awake, want none", n)
+			}
+			time.Sleep(2 * unmaskAfter)
+			synctest.Wait()
+			if masked(e) {
+				t.Error("the wake-ups are masked, and nobody polls")
+			}
+		})
+	}
 }
 
 // A link's goroutine gives the poll lock back as often as it has taken it: once too often, and it is
@@ -259,7 +326,7 @@ func TestUnmaskLoop_WaitsForThoseWhoPoll(t *testing.T) {
 		if !e.tryLockPoll() {
 			t.Fatal("somebody polls")
 		}
-		e.maskWakeups(true)
+		e.maskWakeups()
 		e.unlockPoll()
 		for range 100 {
 			time.Sleep(unmaskAfter / 2)

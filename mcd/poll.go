@@ -44,11 +44,12 @@ type pollState struct {
 	maskers      []transport.WakeupMasker // the links that can mask wake-ups
 	quickPolls   bool                     // all links do, which then poll without a system call
 	wakeupsOff   bool
-	masked       chan struct{} // signalled when the unmaskLoop has something to do; closed by Close
+	masked       chan struct{} // signalled when the unmaskLoop has something to do, or is to end
 	tick         *hrtimer.Timer
 	ticks        chan struct{} // signalled when tick fires, for the unmaskLoop
 	postponed    monotime.Time // when a poller has set tick last
 	locked       atomic.Uint64 // times that the lock was taken
+	streams      atomic.Int32  // links' goroutines that stay awake, and unmask the wake-ups themselves
 	spinners     atomic.Int32  // goroutines that spin
 	excess       atomic.Int32  // goroutines that sleep as there were maxSpinners of them
 	claims       atomic.Int32  // goroutines to which a leader gives the lock
@@ -98,19 +99,25 @@ func (s *pollState) wakePollWaiters(n int) {
 	}
 }
 
-// maskWakeups has the links' goroutines sleep through arrivals, or no longer. The caller holds the
-// lock.
-func (s *pollState) maskWakeups(on bool) {
+// maskWakeups has the links' goroutines sleep through arrivals until the unmaskLoop unmasks them.
+// The caller holds the lock.
+func (s *pollState) maskWakeups() {
+	if s.setMasks(true) {
+		s.wakeUnmaskLoop()
+	}
+}
+
+// setMasks has the links' goroutines sleep through arrivals, or no longer, and reports whether that
+// is new. The caller holds the lock.
+func (s *pollState) setMasks(on bool) (changed bool) {
 	if s.wakeupsOff == on {
-		return
+		return false
 	}
 	s.wakeupsOff = on
 	for _, m := range s.maskers {
 		m.MaskWakeups(on)
 	}
-	if on {
-		s.wakeUnmaskLoop()
-	}
+	return true
 }
 
 func (s *pollState) wakeUnmaskLoop() {

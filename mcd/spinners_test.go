@@ -144,7 +144,7 @@ func TestSpinnersLeaveBeforeOneSleeps(t *testing.T) {
 		if !e.tryLockPoll() {
 			t.Fatal("somebody polls")
 		}
-		e.maskWakeups(true) // as a leader with its own message leaves them
+		e.maskWakeups() // as a leader with its own message leaves them
 		e.unlockPoll()
 		var c Completion
 		e.spinners.Store(1)

@@ -39,7 +39,7 @@ func TestKernel_NotDeafAfterPolling(t *testing.T) {
 		b := es[1]
 		for !b.tryLockPoll() {
 		}
-		b.maskWakeups(true) // as a leader with its own message leaves them
+		b.maskWakeups() // as a leader with its own message leaves them
 		b.unlockPoll()
 		reply, err := es[0].Ping(ctx, Path{Node: 1}, ProbeOptions{})
 		if err != nil {
