@@ -21,7 +21,7 @@ import (
 
 var (
 	nodesFlag = flag.String("nodes", "2,8,32", "numbers of ranks in the collective operations")
-	bytes     = flag.Int("bytes", 64<<20, "bytes that each variant sends one way, for each size and round")
+	bytes     = flag.Int("bytes", 512<<20, "bytes that each variant sends one way, for each size and round")
 )
 
 func main() {

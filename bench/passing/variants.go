@@ -50,7 +50,7 @@ type line struct {
 // ours are package mpi, what it is built on, and Go's TCP.
 func (p *passing) ours(ctx context.Context) error {
 	trips := func(name string) func(line) { return func(l line) { p.trips[l.Size].Add(name, l.P50) } }
-	iters, windows := []string{"--iters", strconv.Itoa(p.Iters)}, []string{"--iters", strconv.Itoa(*bytes / long * 10)}
+	iters, windows := []string{"--iters", strconv.Itoa(p.Iters)}, []string{"--iters", strconv.Itoa(*bytes / long)}
 	if err := p.bench(ctx, []string{"mpi", "latency"}, sizes, iters, trips(ours)); err != nil {
 		return err
 	}
