@@ -70,6 +70,7 @@ var floors = []struct {
 	{"mpi/internal/matching", nil},
 	{"mpi/internal/consensus", nil},
 	{"mpi/internal/layout", nil},
+	{"mpi/internal/workers", nil},
 	{"mpi/internal/wire", []string{"mpi/internal/consensus", "mpi/internal/matching"}},
 	{"mcd", []string{"mcd/internal/...", "mcd/keyring", "vlan", "transport", "internal/monotime", "internal/clock", "internal/incarnation", "internal/list", "internal/prefetch", "internal/race", "internal/hrtimer"}},
 	{"mcd/decode", []string{"mcd/internal/wire", "transport"}},

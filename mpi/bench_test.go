@@ -154,6 +154,10 @@ func BenchmarkCollective(b *testing.B) {
 		do   func(c *mpi.Comm) error
 	}{
 		{"allreduce", func(c *mpi.Comm) error { return mpi.Allreduce(ctx, c, data, results[c.Rank()], mpi.Sum) }},
+		{"iallreduce", func(c *mpi.Comm) error {
+			_, err := mpi.Iallreduce(c, data, results[c.Rank()], mpi.Sum).Wait(ctx)
+			return err
+		}},
 		{"bcast", func(c *mpi.Comm) error { return mpi.Bcast(ctx, c, results[c.Rank()], 0) }},
 		{"barrier", func(c *mpi.Comm) error { return c.Barrier(ctx) }},
 	} {

@@ -15,6 +15,7 @@ import (
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/mpi/internal/matching"
 	"github.com/rawlane/rawlane/mpi/internal/wire"
+	"github.com/rawlane/rawlane/mpi/internal/workers"
 )
 
 // Config of a world. The zero value works; all processes need the same.
@@ -86,9 +87,9 @@ type World struct {
 	end        context.CancelFunc
 	fetching   context.Context // ends first
 	endFetches context.CancelFunc
-	departed   chan struct{}  // closed once the others were told goodbye
-	closing    chan struct{}  // closed at the end of Close
-	running    sync.WaitGroup // goroutines of ours
+	departed   chan struct{} // closed once the others were told goodbye
+	closing    chan struct{} // closed at the end of Close
+	running    workers.Pool  // goroutines of ours
 
 	multicasts *mcd.Port   // or nil: no algorithm has any
 	asking     *time.Timer // for multicasts that have not come
