@@ -3,6 +3,7 @@ package barrier
 import (
 	"slices"
 
+	"github.com/rawlane/rawlane/barrier/internal/engine"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
 )
@@ -14,9 +15,10 @@ import (
 
 // settled reports whether it is known if a member that does not have this group may still make it.
 // Members of a group that survives another one do if they have decided alike there: who has not
-// said so yet is asked, and who has decided otherwise is gone, here. Where more are gone than a
-// report names, each may know of other ones: members of this group that nobody asks else may be
-// gone, too. The caller holds Service.mu.
+// said so yet is asked, and who has decided otherwise is gone, here. So is who has left that other
+// group without a decision, or has begun anew since: each time it is asked again. Where more are
+// gone than a report names, each may know of other ones: members of this group that nobody asks
+// else may be gone, too. The caller holds Service.mu.
 func (c *memberSet) settled(now monotime.Time, from mcd.NodeID, rank, nic int) bool {
 	if c.leftGroup(now, from, rank, nic) {
 		return true
@@ -34,6 +36,10 @@ func (c *memberSet) settled(now monotime.Time, from mcd.NodeID, rank, nic int) b
 		s.out = s.out[:0]
 		c.flush()
 		return false
+	}
+	if why, left := predecessor.engine.Departed(other); left {
+		c.engine.Accuse(now, rank, why)
+		return true
 	}
 	if predecessor.engine.MayDiffer() { // and wait in another group, for members of this one
 		c.engine.Doubt(now)
@@ -63,4 +69,19 @@ func (c *memberSet) leftGroup(now monotime.Time, from mcd.NodeID, rank, nic int)
 	question := all.engine.Question(other, nic)
 	all.send(&question)
 	return false
+}
+
+// handlePredecessor has the group whose survivors a group here has handle what a member says there,
+// also once it is closed. The caller holds mu.
+func (s *Service) handlePredecessor(now monotime.Time, from mcd.NodeID, m *engine.Message) {
+	for _, g := range s.groups {
+		c := g.predecessor
+		if c == nil || c.identity != m.Identity {
+			continue
+		}
+		if rank, member := slices.BinarySearch(c.nodes, from); member {
+			_ = c.engine.Handle(now, rank, m, nil) // it answers as a closed group does
+		}
+		return
+	}
 }

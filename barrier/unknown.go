@@ -30,6 +30,9 @@ func (s *Service) handleUnknown(now monotime.Time, from mcd.NodeID, m *engine.Me
 		Kind: engine.NoSuchGroup, Number: m.Number, Identity: m.Identity, Generation: m.Generation, Answers: m.Kind,
 		Heard: m.Heard,
 	}
+	if m.Kind == engine.Report || m.Kind == engine.Bye || m.Kind == engine.NoSuchGroup {
+		s.handlePredecessor(now, from, m)
+	}
 	switch m.Kind {
 	case engine.Notify:
 		s.dropEarly(from, m, false)

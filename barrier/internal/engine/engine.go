@@ -94,10 +94,11 @@ type Engine struct {
 
 // peer is what is known of another member.
 type peer struct {
-	silence  agreement.Silence // nacks that were not answered
-	byeAcked bool              // it has answered our bye, or said its own
-	left     bool              // it said bye
-	done     []Done            // what it has completed then
+	silence   agreement.Silence // nacks that were not answered
+	byeAcked  bool              // it has answered our bye, or said its own
+	left      bool              // it said bye
+	restarted bool              // it has begun anew
+	done      []Done            // what it has completed then
 }
 
 // The errors of Arrive.

@@ -221,6 +221,7 @@ func (e *Engine) answerFail(to int, msg *Message, f *Failure) Send {
 // restarted handles a message that shows that a member has begun anew: the group is broken, for
 // both.
 func (e *Engine) restarted(now monotime.Time, member, from int, msg *Message, out []Send) []Send {
+	e.peers[member].restarted = true
 	e.forsake(member)
 	e.Accuse(now, member, Restarted)
 	if msg.Kind == Report && !msg.Report.Query {

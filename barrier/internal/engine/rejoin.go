@@ -53,7 +53,11 @@ func (e *Engine) Departed(rank int) (why Reason, ok bool) {
 			return e.gone.ReasonOf(i), true
 		}
 	}
-	return Left, e.peers[rank].left
+	p := &e.peers[rank]
+	if p.restarted {
+		return Restarted, true
+	}
+	return Left, p.left
 }
 
 // Question returns a report that asks a member whether it takes part in the group: one that has
@@ -64,12 +68,18 @@ func (e *Engine) Question(rank, nic int) Send {
 	return e.wrap([]agreement.Send{question}, nil)[0]
 }
 
-// Inquire appends the question what a member has decided, unless that is known.
+// Inquire appends the question what a member has decided. If that is known, the member is asked
+// whether it is there, without the decision: another life of it is not to know that.
 func (e *Engine) Inquire(rank int, out []Send) (query []Send, known bool) {
-	if e.gone == nil || e.agree.KnowsDecision(rank) {
+	if e.gone == nil {
 		return out, true
 	}
-	return e.wrap(e.agree.Confirm(rank, nil), out), false
+	known = e.agree.KnowsDecision(rank)
+	question := e.agree.Confirm(rank, nil)
+	if known {
+		question[0].Report = agreement.Report{Query: true}
+	}
+	return e.wrap(question, out), known
 }
 
 // Alive notes that a member lives.
