@@ -175,11 +175,14 @@ func (o collective) irecv(from int, buf []byte) *Request {
 	return o.begun(o.Comm.receive(o.request(buf), o.context+1, o.members[from], o.tag))
 }
 
-// wait waits for all of the requests, and returns the errors.
+// wait waits for all of the requests, and returns the errors. What was received fills its memory.
 func (o collective) wait(requests ...*Request) error {
 	var errs []error
 	for _, r := range requests {
-		_, err := r.finish(o.ctx)
+		s, err := r.finish(o.ctx)
+		if err == nil && r.receive.Owner == r {
+			err = r.misfit(s.Source)
+		}
 		if err != nil {
 			errs = append(errs, err)
 		}
@@ -188,6 +191,17 @@ func (o collective) wait(requests ...*Request) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// misfit is the error of a message of an operation that is not as long as its memory, from a rank.
+func (r *Request) misfit(from int) error {
+	switch size := r.status.size; {
+	case size > len(r.memory):
+		return truncated(size, len(r.memory))
+	case size < len(r.memory):
+		return fmt.Errorf("rank %d has given %d bytes, want %d", from, size, len(r.memory))
+	}
+	return nil
 }
 
 func (o collective) send(to int, data []byte) error { return o.wait(o.isend(to, data)) }

@@ -175,7 +175,7 @@ func (o collective) listen(m *multicasts, root int, number uint32, buf []byte, e
 	case err != nil:
 	case v.came:
 		r.fill(v.data)
-		err = r.overflow()
+		err = r.misfit(root)
 	default:
 		if err = o.state(); err == nil {
 			err = w.all[s.rank].err
@@ -419,7 +419,7 @@ func (c *Comm) takeMulticast(from matching.Rank, d *wire.Multicast, reliable boo
 			c.hearTold(k, number)
 		}
 		if r := s.take(d.Number, d.Data, reliable); r != nil {
-			w.complete(r, r.overflow())
+			w.complete(r, r.misfit(k))
 		}
 		w.askBehind(s)
 	}

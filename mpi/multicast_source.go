@@ -106,11 +106,3 @@ func (r *Request) fill(data []byte) {
 	r.status.size = len(data)
 	copy(r.memory, data)
 }
-
-// overflow is the error of a multicast that is longer than its memory.
-func (r *Request) overflow() error {
-	if r.status.size > len(r.memory) {
-		return truncated(r.status.size, len(r.memory))
-	}
-	return nil
-}
