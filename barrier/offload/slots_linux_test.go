@@ -110,7 +110,8 @@ func TestUnit_Members(t *testing.T) {
 	}
 }
 
-// A unit that is closed, and one that was not opened, leave neither descriptors nor memory.
+// A unit that is closed, and one that was not opened, leave neither descriptors nor memory: that of
+// slots that are in use goes with the last of them.
 func TestUnit_LeavesNothing(t *testing.T) {
 	needUnits(t)
 	bed := testbed.ForTest(t, testbed.Config{})
@@ -132,7 +133,7 @@ func TestUnit_LeavesNothing(t *testing.T) {
 	}
 	_, mapped := count()
 	descriptors := 0
-	for round := range 3 {
+	for round := range 4 {
 		u, err := testbed.In(bed.Node(0), open)
 		if err != nil {
 			t.Fatal(err)
@@ -147,10 +148,20 @@ func TestUnit_LeavesNothing(t *testing.T) {
 		if _, with := count(); with != mapped+1 {
 			t.Errorf("%d mappings of slots, want %d", with, mapped+1)
 		}
-		s.Close(2)
-		u.Remove(s)
-		if err := u.Close(); err != nil {
-			t.Error(err)
+		last := add(t, u, numbered(1, 1))
+		for k, used := range []*slot.Slot{s, last, nil} {
+			if k == round%3 {
+				if err := u.Close(); err != nil {
+					t.Error(err)
+				}
+				if _, with := count(); used != nil && with != mapped+1 {
+					t.Errorf("slots are in use: %d mappings of slots, want %d", with, mapped+1)
+				}
+			}
+			if used != nil {
+				used.Close(2)
+				u.Remove(used)
+			}
 		}
 		fds, maps := count()
 		if round == 0 {

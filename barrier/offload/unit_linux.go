@@ -74,7 +74,7 @@ func open(ifname string) (*Unit, error) {
 		if occupied(err) {
 			explained = fmt.Errorf("%w%s", explained, heldBy(afxdp.Holder(ifi.Index), ifname))
 		}
-		return nil, errors.Join(explained, p.Close(false))
+		return nil, errors.Join(explained, p.Close(), p.Unmap())
 	}
 	return &Unit{mac: mac, program: p, open: true}, nil
 }
@@ -142,16 +142,30 @@ func (u *Unit) free(now monotime.Time) (i int, ok bool) {
 	return 0, false
 }
 
-// Remove gives back a slot that is closed.
+// Remove gives back a slot that is closed. Behind the last one of a unit that is closed nobody uses
+// its memory any more.
 func (u *Unit) Remove(s *slot.Slot) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for i := range u.state {
-		if f := &u.state[i]; u.open && f.keys != nil && u.program.Slot(i) == s {
-			u.remove(f.keys)
-			*f = slotState{closed: clock.Now()}
+		f := &u.state[i]
+		if f.keys == nil || u.program.Slot(i) != s {
+			continue
 		}
+		if u.open {
+			u.remove(f.keys)
+		}
+		*f = slotState{closed: clock.Now()}
+		if !u.open && !u.inUse() {
+			_ = u.program.Unmap() // it is mapped
+		}
+		return
 	}
+}
+
+// inUse reports whether somebody has a slot. The caller holds mu.
+func (u *Unit) inUse() bool {
+	return slices.ContainsFunc(u.state[:], func(f slotState) bool { return f.keys != nil })
 }
 
 func (u *Unit) remove(keys []slot.Key) {
@@ -169,8 +183,11 @@ func (u *Unit) Close() error {
 		return nil
 	}
 	u.open = false
-	inUse := slices.ContainsFunc(u.state[:], func(f slotState) bool { return f.keys != nil })
-	if err := u.program.Close(inUse); err != nil {
+	err := u.program.Close()
+	if !u.inUse() {
+		err = errors.Join(err, u.program.Unmap())
+	}
+	if err != nil {
 		return fmt.Errorf("offload: close: %w", err)
 	}
 	return nil

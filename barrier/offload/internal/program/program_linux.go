@@ -53,7 +53,7 @@ func Load(slots int) (p *Program, err error) {
 	return p, nil
 }
 
-// Slot returns the i-th slot, in memory that is unmapped by Close.
+// Slot returns the i-th slot, in memory that is there until Unmap.
 func (p *Program) Slot(i int) *slot.Slot { return &p.slots[i] }
 
 // AddMember adds a member, or changes it.
@@ -80,16 +80,17 @@ func (p *Program) Run(frame []byte) (v slot.Verdict, out []byte, err error) {
 	return slot.Verdict(verdict), o.DataOut, err
 }
 
-// Close detaches the program and unloads it. The memory of slots that are in use stays.
-func (p *Program) Close(inUse bool) error {
+// Close detaches the program and unloads it. The memory of its slots stays.
+func (p *Program) Close() error {
 	var errs []error
 	if p.attached != nil {
 		errs = append(errs, p.attached.Close())
 	}
-	errs = append(errs, p.objects.Close())
-	if !inUse {
-		p.slots = nil
-		errs = append(errs, unix.Munmap(p.memory))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, p.objects.Close())...)
+}
+
+// Unmap gives the memory of the slots back.
+func (p *Program) Unmap() error {
+	p.slots = nil
+	return unix.Munmap(p.memory)
 }

@@ -3,6 +3,7 @@ package program_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
 	"os"
 	"testing"
@@ -84,7 +85,7 @@ func load(t testing.TB) *unit {
 	testbed.NeedXDP(t, func(string) error {
 		p, err := program.Load(1)
 		if err == nil {
-			err = p.Close(false)
+			err = errors.Join(p.Close(), p.Unmap())
 		}
 		return err
 	})
@@ -93,7 +94,7 @@ func load(t testing.TB) *unit {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := p.Close(false); err != nil {
+		if err := errors.Join(p.Close(), p.Unmap()); err != nil {
 			t.Error(err)
 		}
 	})
