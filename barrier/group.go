@@ -69,7 +69,7 @@ type Group struct {
 	all     *memberSet // of all members
 
 	// What follows is guarded by Service.mu.
-	predecessor *memberSet   // whose survivors these members are (Without); nil: none
+	predecessor *memberSet   // whose survivors these members are (Without), also once closed; nil: none
 	epoch       uint32       // how many groups of that hash were made
 	sets        []*memberSet // of all members, and of the masks that were used
 	closed      bool

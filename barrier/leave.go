@@ -50,7 +50,6 @@ func (s *Service) forget(groups []*Group, sets []*memberSet) {
 	for _, c := range slices.Backward(sets) { // a group's masks, and then all of its members
 		s.bury(c)
 		c.endWaits()
-		c.group.predecessor = nil
 	}
 	s.groups = slices.DeleteFunc(s.groups, func(g *Group) bool { return slices.Contains(groups, g) })
 	s.mu.Unlock()

@@ -37,8 +37,7 @@ func (c *memberSet) settled(now monotime.Time, from mcd.NodeID, rank, nic int) b
 		c.flush()
 		return false
 	}
-	if why, left := predecessor.engine.Departed(other); left {
-		c.engine.Accuse(now, rank, why)
+	if c.departed(now, from, rank) {
 		return true
 	}
 	if predecessor.engine.MayDiffer() { // and wait in another group, for members of this one
@@ -50,6 +49,27 @@ func (c *memberSet) settled(now monotime.Time, from mcd.NodeID, rank, nic int) b
 		predecessor.send(&s.out[i])
 	}
 	return known
+}
+
+// departed reports whether a member has left one of the groups before, of which these are the
+// survivors, or has begun anew since: then it is gone here, too. In those before the last one,
+// which it may never have made, it is asked here. The caller holds Service.mu.
+func (c *memberSet) departed(now monotime.Time, from mcd.NodeID, rank int) bool {
+	for p := c.group.predecessor; p != nil; p = p.group.predecessor {
+		other, _ := slices.BinarySearch(p.nodes, from) // a survivor is a member
+		if why, left := p.engine.Departed(other); left {
+			c.engine.Accuse(now, rank, why)
+			return true
+		}
+		if p == c.group.predecessor {
+			continue
+		}
+		question, _ := p.engine.Inquire(other, nil)
+		for i := range question {
+			p.send(&question[i])
+		}
+	}
+	return false
 }
 
 // leftGroup reports whether a member of a mask that does not have it has left the group, or is gone
@@ -71,12 +91,15 @@ func (c *memberSet) leftGroup(now monotime.Time, from mcd.NodeID, rank, nic int)
 	return false
 }
 
-// handlePredecessor has the group whose survivors a group here has handle what a member says there,
-// also once it is closed. The caller holds mu.
+// handlePredecessor has the group whose survivors a group here has, or theirs in turn, handle what
+// a member says there, also once it is closed. The caller holds mu.
 func (s *Service) handlePredecessor(now monotime.Time, from mcd.NodeID, m *engine.Message) {
 	for _, g := range s.groups {
 		c := g.predecessor
-		if c == nil || c.identity != m.Identity {
+		for c != nil && c.identity != m.Identity {
+			c = c.group.predecessor
+		}
+		if c == nil {
 			continue
 		}
 		if rank, member := slices.BinarySearch(c.nodes, from); member {

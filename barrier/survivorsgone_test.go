@@ -159,3 +159,42 @@ func TestSurvivorThatLeftUndecided(t *testing.T) {
 		}))
 	})
 }
+
+// A survivor makes no group of survivors; another one of these dies, so that the others are survivors
+// once more. They learn that the first one does not come, as it begins anew.
+func TestSurvivorThatBeginsAnew_Later(t *testing.T) {
+	for _, closed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newTable(t, 5)
+			defer n.close()
+			n.cfg.PeerTimeout = time.Second
+			for k := range 5 {
+				n.begin(k)
+			}
+			stages(t, n.groups, 2, func(int, int) {})
+			without := func(k int, g *barrier.Group) (err error) {
+				downOf(t, g.Barrier(limit(t)))
+				if n.groups[k], err = g.Without(); closed {
+					_ = g.Close()
+				}
+				return err
+			}
+			_ = n.eps[4].Close()
+			expectNone(t, each(n.groups[:4], func(k int, g *barrier.Group) error {
+				if k < 3 {
+					return without(k, g)
+				}
+				downOf(t, g.Barrier(limit(t)))
+				return nil
+			}))
+			_ = n.eps[2].Close()
+			expectNone(t, each(n.groups[:2], without))
+			_ = n.eps[3].Close()
+			n.begin(3)
+			expectNone(t, each(n.groups[:2], func(k int, g *barrier.Group) error {
+				return without(k, g)
+			}))
+			stages(t, n.groups[:2], 2, func(int, int) {})
+		})
+	}
+}
