@@ -151,14 +151,12 @@ func (e *Endpoint) busyPoll() {
 				stream = true
 				e.streams.Add(1)
 			}
-			if !stream && e.quickPolls && e.poll(false) > 0 {
-				continue
-			}
-			e.unlockPoll()
+			again := stream || e.quickPolls && e.poll(false) > 0
+			e.unlockPoll() // in a flood, too: Close wants it
 			locked = false
 			e.flush()
 			runtime.Gosched() // those whose messages came should run before the next batch
-			if !stream || !e.tryLockPoll() {
+			if !again || !e.tryLockPoll() {
 				return
 			}
 			locked = true

@@ -274,6 +274,39 @@ func TestBusyPoll_GivesTheLockBack(t *testing.T) {
 	}
 }
 
+// A link's goroutine that may not stay awake gives the poll lock back now and then, however long each
+// look finds a frame: else nobody could close the endpoint.
+func TestBusyPoll_GivesTheLockBackInAFlood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, p, links, others := openScripts(t, 1, func(c *Config) { c.Backlog = 100 })
+		const frames = 100
+		polls := 0
+		links[0].poll = func() {
+			if polls++; polls > frames {
+				return
+			}
+			b := make([]byte, HeaderLen)
+			wire.Seal(b, &wire.Header{Kind: wire.Unicast, From: 1, DstPort: 1})
+			if _, err := others[0].Send([]transport.Frame{
+				{Dst: e.MAC(0), EtherType: transport.EtherTypeDefault, Payload: b},
+			}); err != nil {
+				t.Error(err)
+			}
+		}
+		if !e.lockPoll() {
+			t.Fatal("no poll lock")
+		}
+		before := e.locked.Load()
+		e.busyPoll()
+		if n := p.Counters().RxMessages; n != frames {
+			t.Errorf("%d messages of %d", n, frames)
+		}
+		if n := e.locked.Load() - before; n < frames/2 {
+			t.Errorf("the lock was given back %d times in %d looks, want every second time", n, polls)
+		}
+	})
+}
+
 // A link's goroutine that looks once more after a single frame promises no more than it knows of: it is
 // the last batch, unless a next one is there.
 func TestBusyPoll_LooksOnceMore(t *testing.T) {
