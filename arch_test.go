@@ -55,7 +55,7 @@ var floors = []struct {
 	{"barrier/schedule", []string{"internal/monotime", "internal/timewheel"}},
 	{"barrier/internal/agreement", []string{"internal/monotime"}},
 	{"barrier/internal/engine", []string{"barrier/internal/agreement", "barrier/schedule", "internal/congestion", "internal/monotime"}},
-	{"memfifo", []string{"memfifo/internal/...", "mcd", "transport", "internal/monotime", "internal/clock", "internal/incarnation", "internal/list", "internal/race"}},
+	{"memfifo", []string{"memfifo/internal/...", "mcd", "transport", "internal/monotime", "internal/clock", "internal/standstill", "internal/incarnation", "internal/list", "internal/race"}},
 	{"memfifo/internal/reliable", []string{"internal/congestion", "internal/monotime"}},
 	{"memfifo/internal/wire", nil},
 	{"memfifo/decode", []string{"memfifo", "memfifo/internal/...", "mcd/decode"}},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/internal/standstill"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
@@ -196,7 +197,7 @@ func (d *Domain) Close() error {
 func (d *Domain) close() (err error) {
 	defer func() { err = errors.Join(err, d.port.Close()) }()
 	defer d.end()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*min(d.cfg.PeerTimeout, math.MaxInt64/2))
+	ctx, cancel := standstill.WithTimeout(context.Background(), 2*min(d.cfg.PeerTimeout, math.MaxInt64/2))
 	defer cancel()
 	return d.Flush(ctx)
 }
