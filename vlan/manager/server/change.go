@@ -123,6 +123,7 @@ func (s *Server) activate(st *state, act, reason, from string) api.Changed {
 	s.keepOverrides() // those that the state cannot fulfil are gone
 	routes, gone := difference(before, s.rib.Routes())
 	s.state, s.failedThen = *st, s.writesFailed
+	s.announced = nil // it is st, if there was one
 	answer := api.Changed{Schema: api.Schema, Routes: len(routes)}
 	for _, c := range dropped {
 		s.sessions.drop(c)

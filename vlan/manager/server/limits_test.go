@@ -206,22 +206,26 @@ func TestCommitAfterTheLeaseIsRefusedWithoutTheTimer(t *testing.T) {
 			if status, answer := post(t, s, "/v1/commit", `{"id":"a"}`); status != 409 || !strings.Contains(answer, `"code":"lease"`) {
 				t.Errorf("%d %s", status, answer)
 			}
-			if r, _ := s.Routes(); r[0].Tag.VID != 1 || s.leasesExpired != 1 || s.hasPrepared {
+			if r, _ := s.Routes(); r[0].Tag.VID != 1 || s.leasesExpired != 1 || s.announced != nil {
 				t.Errorf("VID %d, %d leases expired", r[0].Tag.VID, s.leasesExpired)
 			}
 		})
 	}
 }
 
-// A lease that is over without its timer having fired keeps no other change waiting, and is not shown.
+// A lease that is over without its timer having fired keeps no other change waiting, and is not shown. To
+// read changes nothing.
 func TestALeaseThatIsOverKeepsNobodyWaiting(t *testing.T) {
-	for name, c := range map[string]struct{ path, body string }{
-		"set":      {"PUT /v1/table", `{"plan":` + otherPlan + `}`},
-		"prepare":  {"/v1/prepare", `{"id":"b","lease_ms":60000,"plan":` + otherPlan + `}`},
-		"abort":    {"/v1/abort", `{"id":"committed"}`},
-		"pairs":    {"PATCH /v1/pairs", `{"pairs":[{"a":"0","b":"1","vid":2}]}`},
-		"rollback": {"/v1/rollback", `{}`},
-		"read":     {"GET /v1/table", ""},
+	for name, c := range map[string]struct {
+		path, body string
+		expired    uint64
+	}{
+		"set":      {"PUT /v1/table", `{"plan":` + otherPlan + `}`, 1},
+		"prepare":  {"/v1/prepare", `{"id":"b","lease_ms":60000,"plan":` + otherPlan + `}`, 1},
+		"abort":    {"/v1/abort", `{"id":"committed"}`, 1},
+		"pairs":    {"PATCH /v1/pairs", `{"pairs":[{"a":"0","b":"1","vid":2}]}`, 1},
+		"rollback": {"/v1/rollback", `{}`, 1},
+		"read":     {"GET /v1/table", "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := testServer(t, filepath.Join(t.TempDir(), "state"))
@@ -236,7 +240,7 @@ func TestALeaseThatIsOverKeepsNobodyWaiting(t *testing.T) {
 				}
 			}
 			s.prepared.Expires = time.Now().Round(0).Add(-time.Millisecond)
-			if status, answer := post(t, s, c.path, c.body); status != 200 || s.leasesExpired != 1 {
+			if status, answer := post(t, s, c.path, c.body); status != 200 || s.leasesExpired != c.expired {
 				t.Errorf("%d %s, %d leases expired", status, answer, s.leasesExpired)
 			} else if strings.Contains(answer, `"prepared":{"id":"a"`) {
 				t.Errorf("%s", answer)

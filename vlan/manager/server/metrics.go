@@ -158,7 +158,7 @@ func (s *Server) writeState(e *exposition) {
 	e.single("rawlane_manager_handshakes_failed_total", "TLS handshakes that have failed.",
 		float64(s.handshakesFailed))
 	e.single("rawlane_change_prepared", "Whether a change of several nodes waits for its commit.",
-		truth(s.hasPrepared))
+		truth(s.announced != nil))
 	e.single("rawlane_leases_expired_total", "Prepared changes that were not committed in time.",
 		float64(s.leasesExpired))
 	e.single("rawlane_state_writes_failed_total",

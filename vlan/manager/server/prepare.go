@@ -127,8 +127,11 @@ func (s *Server) differences(p *api.Plan) int {
 func (s *Server) setPrepared(p *prepared) {
 	s.prepared = p
 	s.mu.Lock()
-	s.hasPrepared = p != nil
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	s.announced = nil
+	if p != nil {
+		s.announced = &p.Prepared
+	}
 }
 
 // discardPrepared forgets the prepared change. The caller holds change.
@@ -154,7 +157,7 @@ func (s *Server) expire(p *prepared) {
 // pending returns the prepared change, if there is one whose lease is not over. The caller holds
 // change.
 func (s *Server) pending() *prepared {
-	if p := s.prepared; p != nil && p.isOver(time.Now()) {
+	if p := s.prepared; p != nil && isOver(&p.Prepared, time.Now()) {
 		s.forget(p) // before its timer: this process, or the machine, has stood still
 	}
 	return s.prepared
@@ -162,7 +165,7 @@ func (s *Server) pending() *prepared {
 
 // isOver reports whether the lease of a prepared change is over, by the monotonic clock or by the
 // wall's, which goes on while the machine is suspended.
-func (p *prepared) isOver(now time.Time) bool {
+func isOver(p *api.Prepared, now time.Time) bool {
 	return !now.Before(p.Expires) || !now.Round(0).Before(p.Expires.Round(0))
 }
 
@@ -204,8 +207,8 @@ func (s *Server) commit(id, from string) (answer api.Committed, err error) {
 	if p := s.pending(); p != nil && p.ID == id {
 		st := p.state
 		p.lease.Stop()
-		s.setPrepared(nil)
 		answer.Changed, err = s.publish(st, actPlan, st.Reason, from)
+		s.setPrepared(nil)
 		return answer, err
 	}
 	if id == "" || s.state.ID != id {

@@ -15,10 +15,7 @@ import (
 )
 
 func (s *Server) getTable(*http.Request, *struct{}) (any, error) {
-	s.change.Lock() // for the prepared change
-	defer s.change.Unlock()
-	prepared := s.pending()
-	s.mu.Lock()
+	s.mu.Lock() // without change, which is held while a disk is slow
 	defer s.mu.Unlock()
 	t := &api.Table{
 		Schema: api.Schema, Version: s.version, MAC: s.cfg.MAC,
@@ -27,8 +24,8 @@ func (s *Server) getTable(*http.Request, *struct{}) (any, error) {
 		Pairs: []api.Pair{}, Routes: api.RoutesOf(s.rib.Routes()),
 		Sessions: []api.Program{},
 	}
-	if prepared != nil {
-		t.Prepared = &prepared.Prepared
+	if p := s.announced; p != nil && !isOver(p, time.Now()) {
+		t.Prepared = p
 	}
 	if p := s.rib.Plan(); p != nil {
 		if n, ok := p.NodeOf(s.cfg.MAC); ok {

@@ -68,15 +68,15 @@ type Server struct {
 	// mu guards what follows.
 	mu          sync.Mutex
 	rib         *rib.RIB
-	state       state       // the state file's content; changed with change held, too
-	version     api.Version // of the routes in force
-	planVersion api.Version // of the running configuration's latest change, or of the manager's start
-	planID      string      // of the plan in force
+	state       state         // the state file's content; changed with change held, too
+	version     api.Version   // of the routes in force
+	planVersion api.Version   // of the running configuration's latest change, or of the manager's start
+	planID      string        // of the plan in force
+	announced   *api.Prepared // the prepared change, for those who read; changed with change held, too
 	sessions    sessions
 	changes     changeLog
 	failover    func() api.Failover // nil: none has begun
 	counted                         // for the metrics
-	hasPrepared bool                // prepared is not nil
 	diskError   error               // of the latest write of the state file; nil: it was written
 	failedThen  uint64              // writesFailed when the state in force was put in its place
 	askedAt     time.Time           // when the programs were asked for their counters last
