@@ -21,7 +21,7 @@ func (fullDisk) Write([]byte) (int, error) {
 // A verb whose results cannot be written has failed, and says why.
 func TestOutput_ThatCannotBeWritten(t *testing.T) {
 	for _, args := range []string{
-		"version", "doctor", "ping 1 --count 1", "matrix --count 1 --rate 0", "matrix --count 1 --rate 0 --json",
+		"version", "--version", "help", "--help", "help bench latency", "bench latency --help", "doctor", "ping 1 --count 1", "matrix --count 1 --rate 0", "matrix --count 1 --rate 0 --json",
 		"matrix --check", "barrier show", "barrier trace --iters 1", "route vlans --topology vbft:2x2x2",
 	} {
 		var errs bytes.Buffer

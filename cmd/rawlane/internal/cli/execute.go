@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -42,11 +43,29 @@ func Execute(
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	helped := checkHelp(root, stdout)
 	verb, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		err = *helped
+	}
 	if err == nil {
 		return ExitDone
 	}
 	return report(ctx, verb, err, stderr)
+}
+
+// checkHelp keeps the error of writing help, which cobra has no way to return.
+func checkHelp(root *cobra.Command, stdout io.Writer) *error {
+	var err error
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		var text bytes.Buffer
+		root.SetOut(&text)
+		help(cmd, args)
+		root.SetOut(stdout)
+		_, err = stdout.Write(text.Bytes())
+	})
+	return &err
 }
 
 // report prints an error, and returns the exit status that goes with it.
@@ -70,7 +89,7 @@ func report(ctx context.Context, verb *cobra.Command, err error, stderr io.Write
 		}
 	}
 	text := strings.TrimPrefix(err.Error(), verb.Name()+": ") // a package's name may be the command's
-	fmt.Fprintf(stderr, "%s: %s\n", verb.CommandPath(), text)
+	fmt.Fprintf(stderr, "%s: %s\n", verb.CommandPath(), Printable(text))
 	var usage *usageError
 	if errors.As(err, &usage) {
 		more := "for the flags"

@@ -10,6 +10,9 @@ import (
 
 // WriteFile replaces the file that a flag names: all of the content or none.
 func WriteFile(flag, file string, content []byte) error {
+	if err := NotStandard("--"+flag, file); err != nil {
+		return err
+	}
 	return fileError(flag, file, replaceFile(file, content))
 }
 
@@ -18,6 +21,9 @@ func WriteFile(flag, file string, content []byte) error {
 func CheckFile(flag, file string) error {
 	if file == "" {
 		return nil
+	}
+	if err := NotStandard("--"+flag, file); err != nil {
+		return err
 	}
 	info, err := os.Stat(file)
 	switch {
@@ -31,6 +37,15 @@ func CheckFile(flag, file string) error {
 		err = os.Remove(part)
 	}
 	return fileError(flag, file, err)
+}
+
+// NotStandard refuses "-" for a file that is written: it would be a file of that name, where
+// standard output is meant, which has the verb's text.
+func NotStandard(what, file string) error {
+	if file != "-" {
+		return nil
+	}
+	return Misuse("%s -: want the name of a file (standard output is /dev/stdout, and a file called - is ./-)", what)
 }
 
 // fileError says which file of which flag could not be written, and what it takes.

@@ -13,9 +13,14 @@ import (
 
 // WriteJSON prints v as a JSON object on a line of its own.
 func WriteJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false) // leaf0>top1 is a name
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, Printable(b.String()))
+	return err
 }
 
 // Write prints a result: v as JSON, or the text that the function writes.
@@ -25,7 +30,7 @@ func Write(w io.Writer, asJSON bool, v any, text func(io.Writer)) error {
 	}
 	var b strings.Builder
 	text(&b)
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, Printable(b.String()))
 	return err
 }
 
@@ -54,7 +59,7 @@ func (l *Lines) Write(v any, head, line string) error {
 		l.head = head
 		line = head + line
 	}
-	_, err := io.WriteString(l.Out, line)
+	_, err := io.WriteString(l.Out, Printable(line))
 	return err
 }
 
@@ -107,7 +112,7 @@ func NewProgress(w io.Writer) Progress {
 // Say replaces the line.
 func (p Progress) Say(format string, args ...any) {
 	if p.out != nil {
-		fmt.Fprintf(p.out, "\r\x1b[K"+format, args...)
+		fmt.Fprint(p.out, "\r\x1b[K"+Printable(fmt.Sprintf(format, args...)))
 	}
 }
 

@@ -86,7 +86,10 @@ func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var value *pflag.InvalidValueError
 	var missing *pflag.ValueRequiredError
+	words := cmd.Flags().Args() // in front of the flag
 	switch {
+	case len(words) > 0 && cmd.HasAvailableSubCommands(): // the flag may be right, of a verb that is not
+		return unknownVerb(cmd, words[0])
 	case errors.As(err, &unknown):
 		return unknownFlag(cmd, unknown)
 	case errors.As(err, &value):

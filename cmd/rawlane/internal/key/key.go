@@ -31,6 +31,9 @@ a key protects.
   rawlane demo --key-file /etc/rawlane/key`,
 		Args: cli.Arguments(1, 1, "which file?"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := cli.NotStandard("FILE", args[0]); err != nil {
+				return err
+			}
 			ring := keyring.New()
 			ring.Encrypt = encrypt
 			err := ring.WriteFile(args[0])

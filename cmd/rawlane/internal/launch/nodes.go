@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
@@ -221,6 +222,9 @@ func (c *ClusterFlags) recorder() (*recorder, error) {
 	if c.captureTo == "" {
 		return nil, nil
 	}
+	if err := cli.NotStandard("--capture", c.captureTo); err != nil {
+		return nil, err
+	}
 	out, err := os.Create(c.captureTo)
 	if err != nil {
 		return nil, c.captureError(err)
@@ -233,6 +237,9 @@ func (c *ClusterFlags) recorder() (*recorder, error) {
 func (c *ClusterFlags) checkCapture() error {
 	if c.captureTo == "" {
 		return nil
+	}
+	if err := cli.NotStandard("--capture", c.captureTo); err != nil {
+		return err
 	}
 	info, err := os.Stat(c.captureTo)
 	isThere := err == nil

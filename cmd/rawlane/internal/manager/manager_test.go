@@ -345,7 +345,7 @@ func TestRouteVerbsAskAllNodes(t *testing.T) {
 			}
 		}
 	}
-	expect(cli.ExitDone, []string{"# dry run: nothing has changed", "unchanged        1", "1 pair would change"}, "apply", next, "--dry-run", both)
+	expect(cli.ExitDone, []string{"# dry run: nothing has changed", "unchanged        1  -\n", "1 pair would change"}, "apply", next, "--dry-run", both)
 	expect(cli.ExitDone, []string{`"dry_run":true`, `"state":"unchanged"`, `"routes":1`, `"pairs":1`}, "apply", next, "--dry-run", "--json", both)
 	expect(cli.ExitDone, []string{idOf(t, old), "unwatched"}, "status", both)
 	expect(cli.ExitDone, []string{"default of 0: 1 -> 2", "pair 0-1: 1 -> 2"}, "diff", next, "--manager", n0)

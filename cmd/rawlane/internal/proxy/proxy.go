@@ -104,7 +104,9 @@ func (v *verb) run(cmd *cobra.Command, _ []string) (err error) {
 	if err != nil {
 		return errors.Join(err, m.Close())
 	}
-	f := &forwarder{failed: func(from net.Addr, err error) { cmd.PrintErrf("rawlane proxy: from %v: %v\n", from, err) }}
+	f := &forwarder{failed: func(from net.Addr, err error) {
+		cmd.PrintErrf("rawlane proxy: from %v: %s\n", from, cli.Printable(err.Error()))
+	}}
 	if v.tcp != "" {
 		f.dial = func(ctx context.Context) (net.Conn, error) { return n.DialTarget(ctx, v.to) }
 	} else {

@@ -110,7 +110,11 @@ func writeReport(out io.Writer, r *coordinator.Report) {
 		if n.MAC.IsZero() {
 			name = "-" // the manager did not answer
 		}
-		fmt.Fprintf(out, "%-28s %-18s %-10v %7d  %v\n", n.Manager, name, n.State, n.Routes, n.Version)
+		version := "-" // its routes have not changed
+		if n.Version != 0 {
+			version = n.Version.String()
+		}
+		fmt.Fprintf(out, "%-28s %-18s %-10v %7d  %s\n", n.Manager, name, n.State, n.Routes, version)
 		late += n.Late
 		if n.Warning != "" {
 			fmt.Fprintf(out, "  warning: %s\n", n.Warning)

@@ -45,7 +45,7 @@ it, apply a plan to all of them:
 						return err
 					}
 					if err != nil {
-						cmd.PrintErrln(err)
+						cmd.PrintErrln(cli.Printable(err.Error()))
 					}
 					select {
 					case <-time.After(watch):

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -165,20 +166,21 @@ type bedReply struct {
 
 // bedSocket returns the path of a bed's socket, in a directory that only this user can enter.
 func bedSocket(name string) (string, error) {
-	dir := os.Getenv("XDG_RUNTIME_DIR")
+	variable, dir := "XDG_RUNTIME_DIR", os.Getenv("XDG_RUNTIME_DIR")
 	if dir == "" {
-		dir = os.TempDir()
+		variable, dir = "TMPDIR", os.TempDir()
 	}
 	dir = filepath.Join(dir, "rawlane-testbed-"+strconv.Itoa(bedUser()))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", fmt.Errorf("test bed: %w (want %s to name a folder that is there and that you may write to)",
+			err, variable)
 	}
 	info, err := os.Lstat(dir)
 	if err != nil {
 		return "", err
 	}
-	if info.Mode().Perm() != 0o700 || int(info.Sys().(*syscall.Stat_t).Uid) != os.Geteuid() {
-		return "", fmt.Errorf("%s: not this user's alone (remove it)", dir)
+	if !info.IsDir() || info.Mode().Perm() != 0o700 || int(info.Sys().(*syscall.Stat_t).Uid) != os.Geteuid() {
+		return "", fmt.Errorf("%s: not a folder of this user's alone (remove it)", dir)
 	}
 	return filepath.Join(dir, name), nil
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -48,6 +50,24 @@ func TestAsk_SignalBeforeTheRequestIsRead(t *testing.T) {
 				t.Errorf("the signals: %v", err)
 			}
 		})
+	}
+}
+
+// The folder of beds is made in one that is there: root could make any, from a variable with a typing
+// error, and nobody would find the bed from a shell without it.
+func TestBedSocket_NoSuchFolder(t *testing.T) {
+	for _, variable := range []string{"XDG_RUNTIME_DIR", "TMPDIR"} {
+		missing := filepath.Join(t.TempDir(), "missing")
+		t.Setenv("XDG_RUNTIME_DIR", "") // which counts before the other one
+		t.Setenv(variable, missing)
+		want := missing + "/rawlane-testbed-" + strconv.Itoa(os.Getuid()) + ": no such file or directory " +
+			"(want " + variable + " to name a folder that is there and that you may write to)"
+		if _, err := bedSocket("bed"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+		if _, err := os.Stat(missing); err == nil {
+			t.Errorf("%s=%s: the folder was made", variable, missing)
+		}
 	}
 }
 
