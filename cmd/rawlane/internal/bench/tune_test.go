@@ -1,7 +1,9 @@
 package bench
 
 import (
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
@@ -21,5 +23,20 @@ func TestTuner_ChecksTheFileAtOnce(t *testing.T) {
 	tune.cluster.Node = 1 // which writes nothing
 	if err := tune.prepare(nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// The values of "bench" in docs/bench-json.md are all benchmarks, and tune.
+func TestBenchmarksAreDocumented(t *testing.T) {
+	doc, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "bench-json.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, row, _ := strings.Cut(string(doc), "\n| `bench` |")
+	row, _, _ = strings.Cut(row, "\n")
+	for _, verb := range append(NewCommand().Commands(), NewTuneCommand()) {
+		if !strings.Contains(row, "`"+verb.Name()+"`") {
+			t.Errorf("%s is not among the values of bench", verb.Name())
+		}
 	}
 }
