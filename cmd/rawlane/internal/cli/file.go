@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"runtime"
 	"syscall"
 )
 
@@ -59,6 +60,17 @@ func fileError(flag, file string, err error) error {
 	}
 	return fmt.Errorf("--%s %s: %w (want a file in a folder that is there and that you may write to)",
 		flag, file, err)
+}
+
+// FolderError adds to why nothing can be made in a folder which variable names that, "" for that of
+// temporary files, and what it takes.
+func FolderError(variable string, err error) error {
+	if variable == "" {
+		if variable = "TMPDIR"; runtime.GOOS == "windows" {
+			variable = "TMP"
+		}
+	}
+	return fmt.Errorf("%w (want %s to name a folder that is there and that you may write to)", err, variable)
 }
 
 // partOf names a file that is being written. It is this process's own: others may write the same

@@ -134,9 +134,13 @@ func (c *ClusterFlags) inSegments(links [][]transport.Link) (closeNet func() err
 // else: in the user's own, if that is set, or in the folder for temporary files. The caller removes
 // it.
 func SegmentDir() (string, error) {
+	variable := EnvSegmentDir
+	if os.Getenv(variable) == "" {
+		variable = ""
+	}
 	dir, err := os.MkdirTemp(os.Getenv(EnvSegmentDir), "rawlane-shm-")
 	if err != nil {
-		return "", fmt.Errorf("make a folder for shared memory's sockets: %w", err)
+		return "", fmt.Errorf("make a folder for shared memory's sockets: %w", cli.FolderError(variable, err))
 	}
 	return dir, nil
 }

@@ -168,12 +168,11 @@ type bedReply struct {
 func bedSocket(name string) (string, error) {
 	variable, dir := "XDG_RUNTIME_DIR", os.Getenv("XDG_RUNTIME_DIR")
 	if dir == "" {
-		variable, dir = "TMPDIR", os.TempDir()
+		variable, dir = "", os.TempDir()
 	}
 	dir = filepath.Join(dir, "rawlane-testbed-"+strconv.Itoa(bedUser()))
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", fmt.Errorf("test bed: %w (want %s to name a folder that is there and that you may write to)",
-			err, variable)
+		return "", fmt.Errorf("test bed: %w", cli.FolderError(variable, err))
 	}
 	info, err := os.Lstat(dir)
 	if err != nil {

@@ -309,7 +309,7 @@ func writeHostfile(at *place) (path string, err error) {
 	}
 	f, err := os.CreateTemp("", "rawlane-hosts-")
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("make a host file: %w", cli.FolderError("", err))
 	}
 	_, err = f.WriteString(strings.Join(at.hosts, "\n") + "\n")
 	if err = errors.Join(err, f.Close()); err != nil {
