@@ -124,16 +124,8 @@ func open(listen string, cfg Config) (_ *Link, err error) {
 	l.out.strangers = tokenbucket.New(strangerRate, strangerBurst)
 	buffer := cmp.Or(cfg.ReceiveBuffer, DefaultReceiveBuffer)
 	l.socket, err = openSocket(at, cfg.Interface, cfg.Group, buffer)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("port %d: %w (another program has it: end that one, or give another port)",
-			at.Port(), err)
-	}
-	if errors.Is(err, syscall.EACCES) {
-		return nil, fmt.Errorf("port %d: %w (ports below 1024 take CAP_NET_BIND_SERVICE: run as root, or "+
-			"setcap cap_net_bind_service+ep PROGRAM, or give another port)", at.Port(), err)
-	}
 	if err != nil {
-		return nil, err
+		return nil, openError(at, err)
 	}
 	defer func() {
 		if err != nil {
@@ -162,6 +154,21 @@ func open(listen string, cfg Config) (_ *Link, err error) {
 		return nil, err
 	}
 	return l, l.setMTU(cfg.MTU)
+}
+
+// openError adds to why an address cannot be listened on what helps.
+func openError(at netip.AddrPort, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("port %d: %w (another program has it: end that one, or give another port)", at.Port(), err)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("port %d: %w (ports below 1024 take CAP_NET_BIND_SERVICE: run as root, or "+
+			"setcap cap_net_bind_service+ep PROGRAM, or give another port)", at.Port(), err)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("%w (no interface here has %v: ip addr lists the addresses that there are)",
+			err, at.Addr())
+	}
+	return err
 }
 
 // ownMAC computes the link's Ethernet address from where it listens, which was resolved to at. Of

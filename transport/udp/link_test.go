@@ -196,6 +196,7 @@ func TestOpen_Faults(t *testing.T) {
 	}{
 		"no address":                {":7401", udp.Config{}, "such as 10.0.0.1:7401", nil},
 		"two ports":                 {"127.0.0.1:7401:7402", udp.Config{}, "such as 10.0.0.1:7401", nil},
+		"another host's":            {"198.51.100.1", udp.Config{}, "(no interface here has 198.51.100.1: ip addr lists", syscall.EADDRNOTAVAIL},
 		"in use":                    {taken.Addr().String(), udp.Config{}, "address already in use (another program has it: end that one, or give another port)", syscall.EADDRINUSE},
 		"free port, no MAC":         {"127.0.0.1:0", udp.Config{}, "set Config.MAC", nil},
 		"a group's MAC":             {"127.0.0.1:0", udp.Config{MAC: transport.Broadcast}, "a group's address", nil},

@@ -67,6 +67,9 @@ func listenError(network, address string, err error) error {
 		cure = " (ports below 1024 take CAP_NET_BIND_SERVICE: run as root, or " +
 			"setcap cap_net_bind_service+ep PROGRAM, or give another port)"
 	}
+	if network == "tcp" && errors.Is(err, syscall.EADDRNOTAVAIL) {
+		cure = " (no interface here has that address: ip addr lists those that there are)"
+	}
 	if network == "unix" && (errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist)) {
 		cure = " (want a folder that is there and that this user may write to: --socket chooses)"
 	}

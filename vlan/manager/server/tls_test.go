@@ -345,6 +345,9 @@ func TestListenRefuses(t *testing.T) {
 			t.Errorf("%s %s: %v, %v; want %q", c.network, c.address, addr, err, c.want)
 		}
 	}
+	if _, err := n.ListenReadOnly("198.51.100.1:0"); err == nil || !strings.Contains(err.Error(), "(no interface here has that address:") {
+		t.Errorf("another host's address: %v", err)
+	}
 	if b, err := os.ReadFile(file); err != nil || string(b) != "mine" {
 		t.Errorf("the file is %q, %v", b, err)
 	}

@@ -30,6 +30,8 @@ func ListenError(err error) error {
 	case errors.Is(err, syscall.EACCES):
 		return fmt.Errorf("%w (ports below 1024 take CAP_NET_BIND_SERVICE: run as root, or "+
 			"setcap cap_net_raw,cap_net_bind_service+ep PROGRAM, or give another port)", err)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("%w (no interface here has that address: ip addr lists those that there are)", err)
 	}
 	return err
 }
