@@ -122,6 +122,11 @@ func unknownFlag(cmd *cobra.Command, err *pflag.NotExistError) error {
 		}
 		return Misuse("unknown flag: -%s%s", name, didYouMean(letters, "--", flagNames(cmd)))
 	}
+	for _, verb := range cmd.Commands() {
+		if verb.Flags().Lookup(name) != nil {
+			return Misuse("unknown flag: --%s (which verb? Flags of a verb go behind it)", name)
+		}
+	}
 	return Misuse("unknown flag: --%s%s", name, didYouMean(name, "--", flagNames(cmd)))
 }
 
