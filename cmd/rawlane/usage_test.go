@@ -121,7 +121,7 @@ func TestMisuse(t *testing.T) {
 		{"barrier show --rank 8", "--rank 8: want 0 to 7"},
 		{"barrier show --rank 1 --svg x", "--rank is for text and JSON"},
 		{"barrier show --nodes 513 --svg x", "--svg with --nodes 513: want 1 to 512"},
-		{"barrier show --svg -", "--svg -: want the name of a file (standard output is /dev/stdout, and a file called - is ./-)"},
+		{"barrier show --svg -", "--svg -: want the name of a file (standard output has the text; a file called - is ./-)"},
 		{"route optimise --topology flat:2 --pattern alltoall --out -", "--out -: want the name of a file"},
 		{"sim vbft --experiment fig9 --plot -", "--plot -: want the name of a file"},
 		{"bench latency --iters 1 --capture -", "--capture -: want the name of a file"},

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 )
 
@@ -27,13 +29,14 @@ func CheckFile(flag, file string) error {
 		return err
 	}
 	info, err := os.Stat(file)
-	switch {
-	case err == nil && info.IsDir():
+	if err == nil && info.IsDir() {
 		return fileError(flag, file, syscall.EISDIR)
-	case err == nil && !info.Mode().IsRegular():
+	}
+	target, inPlace := resolve(file)
+	if inPlace {
 		return nil
 	}
-	part := partOf(file)
+	part := partOf(target)
 	if err = os.WriteFile(part, nil, 0o666); err == nil {
 		err = os.Remove(part)
 	}
@@ -46,7 +49,7 @@ func NotStandard(what, file string) error {
 	if file != "-" {
 		return nil
 	}
-	return Misuse("%s -: want the name of a file (standard output is /dev/stdout, and a file called - is ./-)", what)
+	return Misuse("%s -: want the name of a file (standard output has the text; a file called - is ./-)", what)
 }
 
 // fileError says which file of which flag could not be written, and what it takes.
@@ -77,15 +80,34 @@ func FolderError(variable string, err error) error {
 // file, and what users have beside it stays.
 func partOf(file string) string { return fmt.Sprintf("%s.%d.part", file, os.Getpid()) }
 
-// replaceFile writes beside the file and then renames. It writes directly into what is not a
-// regular file, such as /dev/stdout.
-func replaceFile(file string, content []byte) error {
+// resolve follows links to what is to be written: a link that were replaced would be gone. What is
+// no regular file, or a name of one that is open, such as /dev/stdout, is written in place.
+func resolve(file string) (target string, inPlace bool) {
 	info, err := os.Stat(file)
-	if err == nil && !info.Mode().IsRegular() {
+	if err != nil {
+		return file, false // it is not there yet
+	}
+	if !info.Mode().IsRegular() {
+		return file, true
+	}
+	whole, err := filepath.Abs(file)
+	if err == nil && (strings.HasPrefix(whole, "/dev/") || strings.HasPrefix(whole, "/proc/")) {
+		return file, true
+	}
+	if target, err = filepath.EvalSymlinks(file); err != nil {
+		return file, false
+	}
+	return target, false
+}
+
+// replaceFile writes beside the file and then renames, unless it is written in place.
+func replaceFile(file string, content []byte) error {
+	file, inPlace := resolve(file)
+	if inPlace {
 		return os.WriteFile(file, content, 0o666)
 	}
 	part := partOf(file)
-	err = os.WriteFile(part, content, 0o666)
+	err := os.WriteFile(part, content, 0o666)
 	if err == nil {
 		err = os.Rename(part, file)
 	}

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,6 +16,44 @@ func TestCheckFile_Folder(t *testing.T) {
 	}
 	if err := CheckFile("out", os.DevNull); err != nil {
 		t.Error(err)
+	}
+}
+
+// A link stays one, and what it leads to is written.
+func TestWriteFile_FollowsLinks(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "table")
+	link := filepath.Join(t.TempDir(), "link")
+	if err := errors.Join(os.WriteFile(file, nil, 0o666), os.Symlink(file, link)); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(CheckFile("out", link), WriteFile("out", link, []byte("new"))); err != nil {
+		t.Fatal(err)
+	}
+	if to, err := os.Readlink(link); err != nil || to != file {
+		t.Errorf("the link leads to %q, %v", to, err)
+	}
+	if b, err := os.ReadFile(file); err != nil || string(b) != "new" {
+		t.Errorf("the file has %q, %v", b, err)
+	}
+}
+
+// An open file that has a name in /dev, as standard output does, is written in place: to replace
+// /dev/stdout itself would take it from all programs of the machine.
+func TestWriteFile_OpenFile(t *testing.T) {
+	if _, err := os.Stat("/dev/fd"); err != nil {
+		t.Skip(err)
+	}
+	f, err := os.Create(filepath.Join(t.TempDir(), "output"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	name := fmt.Sprintf("/dev/fd/%d", f.Fd())
+	if err := errors.Join(CheckFile("svg", name), WriteFile("svg", name, []byte("new"))); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(f.Name()); err != nil || string(b) != "new" {
+		t.Errorf("the file has %q, %v", b, err)
 	}
 }
 
