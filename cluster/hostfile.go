@@ -130,10 +130,13 @@ func (p *hostfileParser) read(r io.Reader) error {
 const keyFileWord = "key-file"
 
 func (p *hostfileParser) setKeyFile(fields []string) error {
-	if len(fields) != 2 || p.keyFile != "" {
+	if len(fields) != 2 {
 		return p.fault("%s: %d names (want one, on one line)", keyFileWord, len(fields)-1)
 	}
-	p.keyFile = fields[1]
+	if p.keyFile != "" {
+		return p.fault("%s is on line %d too (want one, with all keys in it)", keyFileWord, p.lineOf[keyFileWord])
+	}
+	p.keyFile, p.lineOf[keyFileWord] = fields[1], p.line
 	return nil
 }
 
@@ -149,7 +152,7 @@ type hostfileParser struct {
 	line    int
 	keyFile string
 	hosts   []Host
-	lineOf  map[string]int // of a MAC, or of an address
+	lineOf  map[string]int // of a MAC, of an address, or of keyFileWord
 }
 
 func newHostfileParser(file string) *hostfileParser {

@@ -220,7 +220,7 @@ func TestHostfile_KeyFile(t *testing.T) {
 		{"0 a\n1 b\nkey-file /etc/key # here\n", "/etc/key", ""},
 		{"0 a\nkey-file\n", "", "hosts:2: key-file: 0 names"},
 		{"0 a\nkey-file x y\n", "", "hosts:2: key-file: 2 names"},
-		{"key-file x\nkey-file y\n", "", "hosts:2: key-file"},
+		{"key-file x\nkey-file y\n", "", "hosts:2: key-file is on line 1 too"},
 	} {
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)

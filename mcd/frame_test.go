@@ -64,6 +64,10 @@ func TestAppendFrame(t *testing.T) {
 		if _, err := p.AppendFrame(nil, 0, mcd.ToAll(9), make([]byte, 2000)); err == nil {
 			t.Error("no error for a message that is too long")
 		}
+		// It would go to all stations, with the header of a message to one.
+		if got, err := p.AppendFrame(nil, 0, mcd.To(mcd.Addr{Node: 1, Port: 9}), nil); err == nil || len(got) != 0 {
+			t.Errorf("to one node: %x, %v, want an error", got, err)
+		}
 	}
 	eps := mcdtest.Open(t, 1, mcdtest.Config{Endpoint: mcd.Config{Keys: keyring.New()}})
 	p, err := eps[0].OpenPort(9, mcd.PortOptions{})
