@@ -275,17 +275,24 @@ func (n *nicFinding) advise(reason, cure string) {
 }
 
 func tryLink(kind, name string, open func() (transport.Link, error)) finding {
-	cure := ""
 	l, err := open()
-	switch {
-	case err == nil:
+	if err == nil {
 		_ = l.Close() // it was only a try
-	case errors.Is(err, transport.ErrInterfaceDown):
-		cure = "sudo ip link set " + name + " up"
-	case errors.Is(err, transport.ErrPermission):
-		cure = rawCure()
 	}
-	return judge(kind, err, cure)
+	return judge(kind, err, linkCure(name, err, rawCure))
+}
+
+// linkCure is the cure for a link that cannot be opened on an interface that there is.
+func linkCure(name string, err error, forbidden func() string) string {
+	switch {
+	case errors.Is(err, transport.ErrInterfaceDown):
+		return "sudo ip link set " + name + " up"
+	case errors.Is(err, transport.ErrNoInterface): // of link udp: none with an IP address
+		return fmt.Sprintf("sudo ip link set %s up && sudo ip addr add ADDRESS/LENGTH dev %s", name, name)
+	case errors.Is(err, transport.ErrPermission):
+		return forbidden()
+	}
+	return ""
 }
 
 // adviseOccupied says what a link over AF_XDP takes from the others.
@@ -306,11 +313,9 @@ func tryXDP(name string) finding {
 	if err == nil && best != xdp.ModeAuto {
 		kind += fmt.Sprintf(" (%v)", best)
 	}
-	cure := ""
-	if errors.Is(err, transport.ErrPermission) {
-		cure = "run as root, or have root run: rawlane grant, with a line that says xdp yes"
-	}
-	return judge(kind, err, cure)
+	return judge(kind, err, linkCure(name, err, func() string {
+		return "run as root, or have root run: rawlane grant, with a line that says xdp yes"
+	}))
 }
 
 func (d *diagnosis) print(out io.Writer) {

@@ -72,6 +72,23 @@ func TestDoctor_OwnMTU(t *testing.T) {
 	}
 }
 
+// For a link that an interface does not take as it is, there is the command that mends it.
+func TestDoctor_LinkCure(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{transport.ErrInterfaceDown, "sudo ip link set eth7 up"},
+		{transport.ErrNoInterface, "sudo ip addr add ADDRESS/LENGTH dev eth7"},
+		{transport.ErrNotSupported, ""},
+	} {
+		f := tryLink("udp", "eth7", func() (transport.Link, error) { return nil, c.err })
+		if f.OK || f.Reason == "" || (f.Cure == "") != (c.want == "") || !strings.Contains(f.Cure, c.want) {
+			t.Errorf("%v: %+v, want the cure %q", c.err, f, c.want)
+		}
+	}
+}
+
 // Who cuts trains, and who joins them.
 func TestDoctor_Trains(t *testing.T) {
 	for _, c := range []struct {
