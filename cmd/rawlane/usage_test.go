@@ -376,23 +376,3 @@ func TestMisuse_EmptyArgument(t *testing.T) {
 		t.Errorf("an empty argument of a program: status %d, %s", status, errs)
 	}
 }
-
-// Where the folder for a verb's own files is not there, the variable is named that chooses it.
-func TestFailures_NoSuchFolder(t *testing.T) {
-	for _, c := range []struct{ args, variable string }{
-		{"run -n 2 true", "TMPDIR"},
-		{"run -n 2 --link shm true", "TMPDIR"},
-		{"bench latency --link shm --iters 1", "TMPDIR"},
-		{"bench latency --link shm --iters 1", "RAWLANE_SHM_DIR"},
-	} {
-		t.Run(c.variable+" "+c.args, func(t *testing.T) {
-			t.Setenv("RAWLANE_SHM_DIR", "") // which counts before the other one
-			t.Setenv(c.variable, "/nonexistent")
-			_, errs, status := Command(t, strings.Fields(c.args)...)
-			want := "no such file or directory (want " + c.variable + " to name a folder that is there and that you may write to)\n"
-			if status != cli.ExitFailed || !strings.HasSuffix(errs, want) {
-				t.Errorf("status %d, said\n%swant %s", status, errs, want)
-			}
-		})
-	}
-}
