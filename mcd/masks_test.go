@@ -11,7 +11,6 @@ import (
 
 	"github.com/rawlane/rawlane/internal/hrtimer"
 	"github.com/rawlane/rawlane/internal/monotime"
-	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/mcd/keyring"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/linktest"
@@ -115,13 +114,7 @@ func TestBusyPoll_MasksWakeupsForAStream(t *testing.T) {
 	for frames, want := range map[int][]bool{1: nil, 2: {true, false}, 7: {true, false}} {
 		e, p, links, others := openScripts(t, 1, func(c *Config) { c.Spin = time.Millisecond })
 		for range frames {
-			b := make([]byte, HeaderLen)
-			wire.Seal(b, &wire.Header{Kind: wire.Unicast, From: 1, DstPort: 1})
-			if _, err := others[0].Send([]transport.Frame{
-				{Dst: e.MAC(0), EtherType: transport.EtherTypeDefault, Payload: b},
-			}); err != nil {
-				t.Fatal(err)
-			}
+			arrive(t, e, others[0], 1)
 		}
 		if !e.lockPoll() {
 			t.Fatal("no poll lock")
@@ -149,13 +142,7 @@ func TestBusyPoll_StaysAwakeForAStream(t *testing.T) {
 		e, p, links, others := openScripts(t, 1, func(c *Config) { c.Spin = time.Millisecond })
 		put := func(frames int) {
 			for range frames {
-				b := make([]byte, HeaderLen)
-				wire.Seal(b, &wire.Header{Kind: wire.Unicast, From: 1, DstPort: 1})
-				if _, err := others[0].Send([]transport.Frame{
-					{Dst: e.MAC(0), EtherType: transport.EtherTypeDefault, Payload: b},
-				}); err != nil {
-					t.Fatal(err)
-				}
+				arrive(t, e, others[0], 1)
 			}
 		}
 		polls := 0
@@ -206,12 +193,7 @@ func TestBusyPoll_LeavesMaskedWakeupsToTheUnmaskLoop(t *testing.T) {
 			}
 			links[0].poll = func() {
 				for range 2 {
-					b := make([]byte, HeaderLen)
-					wire.Seal(b, &wire.Header{Kind: wire.Unicast, From: 1, DstPort: 2})
-					frames := []transport.Frame{{Dst: e.MAC(0), EtherType: transport.EtherTypeDefault, Payload: b}}
-					if _, err := others[0].Send(frames); err != nil {
-						t.Error(err)
-					}
+					arrive(t, e, others[0], 2)
 				}
 			}
 			if !e.lockPoll() {
@@ -285,13 +267,7 @@ func TestBusyPoll_GivesTheLockBackInAFlood(t *testing.T) {
 			if polls++; polls > frames {
 				return
 			}
-			b := make([]byte, HeaderLen)
-			wire.Seal(b, &wire.Header{Kind: wire.Unicast, From: 1, DstPort: 1})
-			if _, err := others[0].Send([]transport.Frame{
-				{Dst: e.MAC(0), EtherType: transport.EtherTypeDefault, Payload: b},
-			}); err != nil {
-				t.Error(err)
-			}
+			arrive(t, e, others[0], 1)
 		}
 		if !e.lockPoll() {
 			t.Fatal("no poll lock")
@@ -327,13 +303,7 @@ func TestBusyPoll_LooksOnceMore(t *testing.T) {
 			if frames--; frames < 0 {
 				return
 			}
-			b := make([]byte, HeaderLen)
-			wire.Seal(b, &wire.Header{Kind: wire.Unicast, From: 1, DstPort: 2})
-			if _, err := others[0].Send([]transport.Frame{
-				{Dst: e.MAC(0), EtherType: transport.EtherTypeDefault, Payload: b},
-			}); err != nil {
-				t.Error(err)
-			}
+			arrive(t, e, others[0], 2)
 		}
 		if !e.lockPoll() {
 			t.Fatal("no poll lock")

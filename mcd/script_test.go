@@ -4,6 +4,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fabric"
 	"github.com/rawlane/rawlane/transport/linktest"
@@ -92,4 +93,15 @@ func twoLinks(t *testing.T) (x, y transport.Link) {
 
 func descTo(node NodeID, text string) *SendDesc {
 	return &SendDesc{To: To(Addr{Node: node, Port: 1}), Payload: []byte(text)}
+}
+
+// arrive has a message without data come from node 1, for a port of the endpoint.
+func arrive(t *testing.T, e *Endpoint, from *linktest.End, port PortID) {
+	t.Helper()
+	b := make([]byte, HeaderLen)
+	wire.Seal(b, &wire.Header{Kind: wire.Unicast, From: 1, DstPort: uint8(port)})
+	frames := []transport.Frame{{Dst: e.MAC(0), EtherType: transport.EtherTypeDefault, Payload: b}}
+	if _, err := from.Send(frames); err != nil {
+		t.Error(err)
+	}
 }
