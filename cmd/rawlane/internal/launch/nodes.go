@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 
-	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
@@ -222,9 +221,6 @@ func (c *ClusterFlags) recorder() (*recorder, error) {
 	if c.captureTo == "" {
 		return nil, nil
 	}
-	if err := cli.NotStandard("--capture", c.captureTo); err != nil {
-		return nil, err
-	}
 	out, err := os.Create(c.captureTo)
 	if err != nil {
 		return nil, c.captureError(err)
@@ -237,9 +233,6 @@ func (c *ClusterFlags) recorder() (*recorder, error) {
 func (c *ClusterFlags) checkCapture() error {
 	if c.captureTo == "" {
 		return nil
-	}
-	if err := cli.NotStandard("--capture", c.captureTo); err != nil {
-		return err
 	}
 	info, err := os.Stat(c.captureTo)
 	isThere := err == nil

@@ -53,6 +53,9 @@ func (c *ClusterFlags) Validate() error {
 			return err
 		}
 	}
+	if err := cli.NotStandard("--capture", c.captureTo); err != nil {
+		return err
+	}
 	_, err := c.Cores()
 	return err
 }
