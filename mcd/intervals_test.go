@@ -252,8 +252,8 @@ func TestTryUnmask_LateTimer(t *testing.T) {
 	})
 }
 
-// A wait weighs an eighth of the average, and four times the limit at most. Of waits that do not pay,
-// every 64th spins to learn whether it would.
+// A wait weighs an eighth of the average, and twice the limit at most. Where waits do not pay, four
+// spin to learn whether they would, after pauses of 1, 2, 4 and at last 64, or a quarter less.
 func TestIntervals_SpinPolicy(t *testing.T) {
 	p := spinPolicy{max: 100 * time.Microsecond}
 	p.note(80 * time.Microsecond)
@@ -261,18 +261,22 @@ func TestIntervals_SpinPolicy(t *testing.T) {
 		t.Errorf("the average is %d ns after a wait of 80 us, want 10 us", a)
 	}
 	p.note(time.Second)
-	if a := p.average.Load(); a != 10_000+(400_000-10_000)/8 {
-		t.Errorf("the average is %d ns after a wait of 1 s, which counts as 400 us", a)
+	if a := p.average.Load(); a != 10_000+(200_000-10_000)/8 {
+		t.Errorf("the average is %d ns after a wait of 1 s, which counts as 200 us", a)
 	}
 	p.average.Store(int64(100*time.Microsecond + 1))
-	spun := 0
-	for range 640 {
-		if p.limit() > 0 {
-			spun++
+	spins := p.limit() > 0
+	for _, pause := range []int{1, 2, 4, 8, 16, 32, 64, 64, 64} {
+		tries, sleeps := 0, 0
+		for ; spins && tries < 100; tries++ {
+			spins = p.limit() > 0
 		}
-	}
-	if spun != 10 {
-		t.Errorf("%d of 640 waits spin, want 10", spun)
+		for ; !spins && sleeps < 100; sleeps++ {
+			spins = p.limit() > 0
+		}
+		if tries != 4 || sleeps > pause || sleeps < pause-pause/4 {
+			t.Errorf("%d waits spin and then %d sleep, want 4, and then %d or a quarter less", tries, sleeps, pause)
+		}
 	}
 	p.average.Store(int64(100 * time.Microsecond))
 	if p.limit() != p.max {

@@ -2,6 +2,7 @@ package mcd
 
 import (
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -33,7 +34,9 @@ type spinPolicy struct {
 	own     atomic.Int64 // what a wait spins of its goroutine's own time, in ns; an average likewise
 	whole   atomic.Int64 // what that takes, with the time of others on the core, in ns
 	crowd   atomic.Int32 // how sure it is that others want this core
-	sleeps  atomic.Uint32
+	pause   atomic.Int32 // where waits are long: how many sleep, about, before some try to spin
+	sleeps  atomic.Int32 // how many of these are left
+	tries   atomic.Int32 // how many are left that try
 	usual   atomic.Int64 // what a wait takes that spins and keeps its core, in ns; an average likewise
 	lost    atomic.Int64 // to others that compute, and not made up for yet, in ns
 	avoids  atomic.Bool  // spinning is given up until that is made up for
@@ -74,9 +77,14 @@ const (
 	// maxWakeCost bounds what a wait that sleeps costs more than one that spins: a longer one has
 	// waited for a core, or for somebody's work.
 	maxWakeCost = 200 * time.Microsecond
-	// retryEvery is how many waits sleep before one spins again, to learn whether that would pay by
-	// now.
-	retryEvery = 64
+	// longestWait is what a single wait counts at most, in multiples of what it may spin: the host of
+	// a virtual machine takes a core away for milliseconds, a few times in a hundred messages.
+	longestWait = 2
+	// triesInARow is how many waits spin, one after the other, to learn whether that pays by now.
+	// Peers who sleep learn it when their tries coincide, which several in a row do sooner.
+	triesInARow = 4
+	// longestPause is how many waits sleep at most before some try; the first pause is of one.
+	longestPause = 64
 )
 
 // endpoints is how many are open in this process. They share its processors, and most likely a
@@ -104,18 +112,36 @@ var slowness = sync.OnceValue(func() float64 {
 
 func (p *spinPolicy) end() { endpoints.Add(-1) }
 
-// limit returns how much of its own time a wait may spin now; zero is not at all.
+// limit returns how much of its own time a wait may spin now; zero is not at all. Where waits are
+// long it is zero but for some that try, after pauses each twice as long as the last one.
 func (p *spinPolicy) limit() time.Duration {
-	if p.max < 0 || p.avoids.Load() || time.Duration(p.average.Load()) > p.max && p.sleeps.Add(1)%retryEvery != 0 {
+	switch {
+	case p.max < 0 || p.avoids.Load():
+		return 0
+	case time.Duration(p.average.Load()) <= p.max, p.tries.Add(-1) >= 0:
+		return p.max
+	case p.sleeps.Add(-1) >= 0:
 		return 0
 	}
+	pause := min(max(2*p.pause.Load(), 1), longestPause)
+	p.pause.Store(pause)
+	p.sleeps.Store(pause - rand.Int32N(pause/4+1)) // peers with equal pauses might never coincide
+	p.tries.Store(triesInARow - 1)
 	return p.max
 }
 
 // note takes a finished wait into account, by what it has cost. A single long wait weighs no more
-// than 4 × max, so that one pause in a quick exchange does not end the spinning.
+// than longestWait, so that a few pauses in a quick exchange do not end the spinning. A single one
+// that is short has it go on: two peers who sleep make each other's waits long, and those that they
+// both spin are as short as ever.
 func (p *spinPolicy) note(cost time.Duration) {
-	weigh(&p.average, int64(min(cost, 4*max(p.max, 0))))
+	if cost <= p.max && time.Duration(p.average.Load()) > p.max {
+		p.average.Store(int64(p.max))
+		p.pause.Store(0)
+		p.sleeps.Store(0)
+		p.tries.Store(0)
+	}
+	weigh(&p.average, int64(min(cost, longestWait*max(p.max, 0))))
 }
 
 // weigh takes a value into a moving average.
