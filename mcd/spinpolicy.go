@@ -77,8 +77,8 @@ const (
 	// maxWakeCost bounds what a wait that sleeps costs more than one that spins: a longer one has
 	// waited for a core, or for somebody's work.
 	maxWakeCost = 200 * time.Microsecond
-	// longestWait is what a single wait counts at most, in multiples of what it may spin: the host of
-	// a virtual machine takes a core away for milliseconds, a few times in a hundred messages.
+	// longestWait is what a single wait counts at most, in multiples of what it may spin: the host
+	// of a virtual machine takes a core away for milliseconds, a few times in a hundred messages.
 	longestWait = 2
 	// triesInARow is how many waits spin, one after the other, to learn whether that pays by now.
 	// Peers who sleep learn it when their tries coincide, which several in a row do sooner.
