@@ -48,12 +48,6 @@ func (e *Ethtool) LinkState(ifname string) (up uint32, err error) {
 	return up, err
 }
 
-// Features returns an interface's features, and which are on.
-func (e *Ethtool) Features(ifname string) (on map[string]bool, err error) {
-	onSteadyStack(func() { on, err = e.tool.Features(ifname) })
-	return on, err
-}
-
 // Change switches features on or off.
 func (e *Ethtool) Change(ifname string, features map[string]bool) (err error) {
 	onSteadyStack(func() { err = e.tool.Change(ifname, features) })
