@@ -74,8 +74,8 @@ const (
 	// pause, as of a process that was stopped, has an effect.
 	avoidFrom = 20 * time.Millisecond
 	maxLost   = 30 * time.Millisecond
-	// maxWakeCost bounds what a wait that sleeps costs more than one that spins: a longer one has
-	// waited for a core, or for somebody's work.
+	// maxWakeCost bounds what a wait that sleeps costs more than one that spins, or as much as that
+	// usually takes does: a longer one has waited for a core, or for somebody's work.
 	maxWakeCost = 200 * time.Microsecond
 	// longestWait is what a single wait counts at most, in multiples of what it may spin: the host
 	// of a virtual machine takes a core away for milliseconds, a few times in a hundred messages.
@@ -154,7 +154,8 @@ func weigh(average *atomic.Int64, value int64) {
 // Where spinning is avoided, nothing is known of that share.
 func (p *spinPolicy) noteSleep(spun, slept time.Duration) {
 	if p.avoids.Load() {
-		p.makeUp(min(max(slept-time.Duration(p.usual.Load()), slept/4), maxWakeCost))
+		usual := time.Duration(p.usual.Load())
+		p.makeUp(min(max(slept-usual, slept/4), max(usual, maxWakeCost)))
 		return
 	}
 	p.note(spun + time.Duration(float64(slept)*p.share()))

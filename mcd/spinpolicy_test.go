@@ -200,22 +200,25 @@ func TestSpinPolicy_WhatIsLost(t *testing.T) {
 }
 
 // What makes up for a loss: a wait that spins by what it took; one that sleeps by what it took
-// longer than those do, by a fourth of its own time at least and by 200 us at most.
+// longer than those do, by a fourth of its own time at least, and at most by 200 us or, among many
+// where each wait takes long, by as much again as those that spin.
 func TestSpinPolicy_WhatMakesUpForIt(t *testing.T) {
 	const us = time.Microsecond
 	for _, k := range []struct {
-		name  string
-		note  func(p *spinPolicy)
-		makes time.Duration
+		name         string
+		note         func(p *spinPolicy)
+		usual, makes time.Duration
 	}{
-		{"spins", func(p *spinPolicy) { p.noteKept(30 * us) }, 30 * us},
-		{"sleeps longer", func(p *spinPolicy) { p.noteSleep(0, 90*us) }, 80 * us},
-		{"sleeps hardly longer", func(p *spinPolicy) { p.noteSleep(0, 12*us) }, 3 * us},
-		{"sleeps no longer", func(p *spinPolicy) { p.noteSleep(0, 8*us) }, 2 * us},
-		{"sleeps for a second", func(p *spinPolicy) { p.noteSleep(0, time.Second) }, 200 * us},
+		{"spins", func(p *spinPolicy) { p.noteKept(30 * us) }, 10 * us, 30 * us},
+		{"sleeps longer", func(p *spinPolicy) { p.noteSleep(0, 90*us) }, 10 * us, 80 * us},
+		{"sleeps hardly longer", func(p *spinPolicy) { p.noteSleep(0, 12*us) }, 10 * us, 3 * us},
+		{"sleeps no longer", func(p *spinPolicy) { p.noteSleep(0, 8*us) }, 10 * us, 2 * us},
+		{"sleeps for a second", func(p *spinPolicy) { p.noteSleep(0, time.Second) }, 10 * us, 200 * us},
+		{"sleeps among many", func(p *spinPolicy) { p.noteSleep(0, 1100*us) }, 600 * us, 500 * us},
+		{"sleeps long among many", func(p *spinPolicy) { p.noteSleep(0, 3000*us) }, 600 * us, 600 * us},
 	} {
 		var p spinPolicy
-		p.usual.Store(int64(10 * us))
+		p.usual.Store(int64(k.usual))
 		p.lost.Store(int64(time.Millisecond))
 		p.avoids.Store(true)
 		k.note(&p)
