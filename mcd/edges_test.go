@@ -1,7 +1,9 @@
 package mcd
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -121,14 +123,43 @@ func TestProbeOptions_Head(t *testing.T) {
 	}{
 		{ProbeOptions{}, wire.ProbeHead{}, MinProbe},
 		{ProbeOptions{AnyNode: true, Size: MinProbe + 3}, wire.ProbeHead{Flags: wire.ProbeAnyNode}, MinProbe + 3},
-		{ProbeOptions{ReplyTag: &transport.Untagged, Body: []byte("abcd"), Size: 1},
+		{ProbeOptions{ReplyTag: &transport.Untagged, Body: []byte("abcd"), Size: MinProbe + 4},
 			wire.ProbeHead{Flags: wire.ProbeReplyTag}, MinProbe + 4},
 		{ProbeOptions{ReplyTag: &tag},
 			wire.ProbeHead{Flags: wire.ProbeReplyTag | wire.ProbeReplyTagged, ReplyTCI: 0x2005}, MinProbe},
 	} {
 		c.want.Number, c.want.Incarnation = 7, 8
-		if got := c.o.head(7, 8); got != c.want || c.o.size() != c.size {
-			t.Errorf("%+v: %+v of %d bytes, want %+v of %d", c.o, got, c.o.size(), c.want, c.size)
+		size, err := c.o.size(1000)
+		if got := c.o.head(7, 8); got != c.want || size != c.size || err != nil {
+			t.Errorf("%+v: %+v of %d bytes (%v), want %+v of %d", c.o, got, size, err, c.want, c.size)
+		}
+	}
+}
+
+// A probe of a length that it cannot have is refused before anything is sent.
+func TestProbe_SizesThatItCannotHave(t *testing.T) {
+	e, _, links, _ := openScripts(t, 1)
+	links[0].send = func([]transport.Frame) (int, error) { t.Error("a frame is sent"); return 0, nil }
+	over, cancel := context.WithCancel(t.Context()) // whoever waits for a reply does so in vain
+	cancel()
+	body := []byte("abcd")
+	for _, c := range []struct {
+		o    ProbeOptions
+		want string
+	}{
+		{ProbeOptions{Size: -1}, fmt.Sprintf("size -1: want %d or more", MinProbe)},
+		{ProbeOptions{Size: 1}, fmt.Sprintf("size 1: want %d or more", MinProbe)},
+		{ProbeOptions{Size: MinProbe - 1}, fmt.Sprintf("size %d: want %d or more", MinProbe-1, MinProbe)},
+		{ProbeOptions{Size: MinProbe + 3, Body: body}, fmt.Sprintf("size %d: want %d or more", MinProbe+3, MinProbe+4)},
+		{ProbeOptions{Size: e.MaxPayload() + 1}, "too large"},
+		{ProbeOptions{Body: make([]byte, e.MaxPayload()-MinProbe+1)}, "too large"},
+	} {
+		_, tried := e.TryProbe(Path{Node: 1}, c.o)
+		_, pinged := e.Ping(over, Path{Node: 1}, c.o)
+		for _, err := range []error{tried, pinged} {
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("size %d: %v, want %q", c.o.Size, err, c.want)
+			}
 		}
 	}
 }

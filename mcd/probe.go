@@ -1,6 +1,7 @@
 package mcd
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -25,8 +26,8 @@ import (
 
 // ProbeOptions of a probe. The zero value is a short probe whose reply takes the same path.
 type ProbeOptions struct {
-	// Size is the length of the probe's payload, and so of the reply's, in bytes: MinProbe to
-	// MaxPayload. Zero is as long as it must be.
+	// Size is the length of the probe's payload, and so of the reply's, in bytes: MinProbe, and
+	// what Body takes, to MaxPayload. Zero is as long as it must be.
 	Size int
 	// Body goes with the probe and comes back with the reply, behind the first MinProbe bytes of
 	// payload.
@@ -42,8 +43,18 @@ type ProbeOptions struct {
 // MinProbe is the shortest payload of a probe, in bytes.
 const MinProbe = wire.ProbeHeadLen
 
-// size returns the length of the probe's payload.
-func (o *ProbeOptions) size() int { return max(o.Size, MinProbe+len(o.Body)) }
+// size returns the length of the probe's payload, which is to be most or less.
+func (o *ProbeOptions) size(most int) (int, error) {
+	least := MinProbe + len(o.Body)
+	size := cmp.Or(o.Size, least)
+	switch {
+	case size < least:
+		return 0, fmt.Errorf("size %d: want %d or more, or 0 for as long as it must be", size, least)
+	case size > most:
+		return 0, &transport.SizeError{Size: size, Max: most}
+	}
+	return size, nil
+}
 
 // head returns what the probe's payload begins with.
 func (o *ProbeOptions) head(number, incarnation uint32) wire.ProbeHead {
@@ -115,8 +126,8 @@ func (e *Endpoint) WatchProbes(f func(*Probe)) (stop func()) {
 
 // TryProbe sends a probe, and does not wait: transport.ErrBusy if the link has no room now. It
 // returns the probe's number, which its reply has, too. A probe to this node itself goes to the
-// broadcast address, and nobody replies: if it comes back, the network has a loop. Other errors:
-// ErrUnknownNode, ErrTooLarge, transport.ErrBadTag, ErrClosed.
+// broadcast address, and nobody replies: if it comes back, the network has a loop. A Size that is
+// too short is an error. Other errors: ErrUnknownNode, ErrTooLarge, transport.ErrBadTag, ErrClosed.
 func (e *Endpoint) TryProbe(to Path, o ProbeOptions) (number uint32, err error) {
 	number = e.probes.last.Add(1)
 	return number, e.sendProbe(to, o, number)
@@ -131,11 +142,12 @@ func (e *Endpoint) sendProbe(to Path, o ProbeOptions, number uint32) error {
 		return fmt.Errorf("probe %v: %w", to, err)
 	}
 	n := &e.nics[to.NIC]
-	if o.size() > n.limit {
-		return fmt.Errorf("probe %v: %w", to, &transport.SizeError{Size: o.size(), Max: n.limit})
+	size, err := o.size(n.limit)
+	if err != nil {
+		return fmt.Errorf("probe %v: %w", to, err)
 	}
 	f := e.frame(to.NIC, dst, to.OptionalTag)
-	f.Payload = make([]byte, e.headerLen+o.size(), e.headerLen+o.size()+wire.TagLen)
+	f.Payload = make([]byte, e.headerLen+size, e.headerLen+size+wire.TagLen)
 	copy(f.Payload[e.headerLen+MinProbe:], o.Body)
 	head := o.head(number, e.probes.incarnation)
 	e.sealProbe(to.NIC, &f, wire.Probe, to.Node, &head)
