@@ -132,8 +132,13 @@ func (n *Net) openPacketPort() error {
 // LocalAddr returns the connection's Addr.
 func (p *PacketConn) LocalAddr() net.Addr { return p.addr }
 
-// MaxData returns the longest data, in bytes, of a packet to a service.
-func (p *PacketConn) MaxData(to Addr) int {
+// MaxData returns the longest data, in bytes, of a packet to a service: 0 also where the names of
+// both leave no room for any.
+func (p *PacketConn) MaxData(to Addr) int { return max(p.room(to), 0) }
+
+// room returns what the names of both services leave of a packet, in bytes: less than 0 if there is
+// not enough for them.
+func (p *PacketConn) room(to Addr) int {
 	return p.n.ep.MaxPayload() - wire.PacketHead - len(to.Service) - len(p.addr.Service)
 }
 
@@ -159,7 +164,11 @@ func (p *PacketConn) writeTo(b []byte, to Addr) error {
 	if err := checkService(to.Service); err != nil {
 		return err
 	}
-	if most := p.MaxData(to); len(b) > most {
+	switch most := p.room(to); {
+	case most < 0:
+		return fmt.Errorf("%w: the services' names have %d and %d bytes, and a packet %d", syscall.EMSGSIZE,
+			len(p.addr.Service), len(to.Service), p.n.ep.MaxPayload()-wire.PacketHead)
+	case len(b) > most:
 		return fmt.Errorf("%w: %d bytes (at most %d)", syscall.EMSGSIZE, len(b), most)
 	}
 	p.buf = wire.AppendPacket(p.buf[:0], to.Service, p.addr.Service, b)

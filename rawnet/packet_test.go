@@ -16,6 +16,7 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/rawnet"
+	"github.com/rawlane/rawlane/transport/fabric"
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
@@ -285,6 +286,38 @@ func TestPacketConn_NamesOfClients(t *testing.T) {
 		}
 		if len(names) != 6 {
 			t.Errorf("%v", names)
+		}
+	})
+}
+
+// Names that leave no room in a packet have no data, and not less than none; who sends to one hears
+// of the names.
+func TestPacketConn_NamesThatLeaveNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps := mcdtest.Open(t, 1, mcdtest.Config{Fabric: fabric.Config{MTU: mcd.HeaderLen + 400}, Endpoint: mcd.Config{Spin: -1}})
+		n, err := rawnet.Open(eps[0], rawnet.Config{})
+		must(t, err)
+		defer n.Close()
+		p, err := n.ListenPacket(strings.Repeat("s", 200))
+		must(t, err)
+		for _, c := range []struct {
+			name, most int
+			want       string
+		}{
+			{190, 6, "7 bytes (at most 6)"},
+			{196, 0, "7 bytes (at most 0)"},
+			{197, 0, "the services' names have 200 and 197 bytes, and a packet 396"},
+			{255, 0, "the services' names have 200 and 255 bytes, and a packet 396"},
+			{256, 0, "service of 256 bytes (want 1 to 255)"},
+			{5000, 0, "service of 5000 bytes (want 1 to 255)"},
+		} {
+			to := rawnet.Addr{Service: strings.Repeat("t", c.name)}
+			if got := p.MaxData(to); got != c.most {
+				t.Errorf("a name of %d bytes: at most %d bytes of data, want %d", c.name, got, c.most)
+			}
+			if _, err := p.WriteTo(make([]byte, 7), to); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("a name of %d bytes: %v, want %q", c.name, err, c.want)
+			}
 		}
 	})
 }
