@@ -49,7 +49,11 @@ func node(ctx context.Context, e *start.Node) error {
 		return err
 	}
 	if e.Node() == 0 {
-		err = master(ctx, x, d)
+		var workers []mcd.NodeID
+		for k := 1; k < e.Size(); k++ {
+			workers = append(workers, mcd.NodeID(k))
+		}
+		err = master(ctx, x, d, workers)
 	} else {
 		err = worker(ctx, e.Endpoint, x, d)
 	}
@@ -60,13 +64,16 @@ func node(ctx context.Context, e *start.Node) error {
 }
 
 // master provides the counter and collects the results.
-func master(ctx context.Context, x *cluster.Exchanger, d *memfifo.Domain) error {
+func master(ctx context.Context, x *cluster.Exchanger, d *memfifo.Domain, workers []mcd.NodeID) error {
 	w, err1 := d.Register(1, make([]byte, 8), memfifo.Atomic)
 	q, err2 := d.NewFIFO(1, make([]byte, queueSize))
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
 	if _, err := x.Exchange(ctx, []byte(w.Key().String()+" "+q.Key().String())); err != nil {
+		return err
+	}
+	if err := q.Expect(workers...); err != nil { // they are there, behind the exchange
 		return err
 	}
 	var seen [tasks]bool
@@ -77,7 +84,7 @@ func master(ctx context.Context, x *cluster.Exchanger, d *memfifo.Domain) error 
 		}
 		n, err := q.Pop(ctx, b[:])
 		if err != nil {
-			return err
+			return missing(i, q, err)
 		}
 		task, result := binary.BigEndian.Uint64(b[:]), binary.BigEndian.Uint64(b[8:])
 		if n != len(b) || task >= tasks || seen[task] || result != collatz(task) {
@@ -87,6 +94,18 @@ func master(ctx context.Context, x *cluster.Exchanger, d *memfifo.Domain) error 
 	}
 	fmt.Printf("node 0: %d results, each once\n", tasks)
 	return nil
+}
+
+// missing says what has not come as a wait for results ended, and who will send none.
+func missing(results int, q *memfifo.FIFO, err error) error {
+	err = fmt.Errorf("%d of %d results have not come: %w", tasks-results, tasks, err)
+	if _, all := errors.AsType[*memfifo.SendersDownError](err); all {
+		return err // which names them
+	}
+	for _, down := range q.Down() {
+		err = fmt.Errorf("%w; %w", err, down) // a task that it has drawn has no result
+	}
+	return err
 }
 
 // worker draws task numbers until there are no more.
