@@ -59,7 +59,7 @@ var floors = []struct {
 	{"memfifo/internal/reliable", []string{"internal/congestion", "internal/monotime"}},
 	{"memfifo/internal/wire", nil},
 	{"memfifo/decode", []string{"memfifo", "memfifo/internal/...", "mcd/decode"}},
-	{"rawnet", []string{"rawnet/internal/...", "memfifo", "mcd", "transport", "internal/activemsg", "internal/incarnation"}},
+	{"rawnet", []string{"rawnet/internal/...", "memfifo", "mcd", "transport", "internal/activemsg", "internal/incarnation", "internal/standstill"}},
 	{"rawnet/internal/mux", []string{"internal/list"}},
 	{"rawnet/internal/wire", nil},
 	{"rawnet/decode", []string{"rawnet", "rawnet/internal/...", "memfifo/decode", "mcd/decode", "internal/activemsg"}},

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/standstill"
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/rawnet/internal/mux"
 )
@@ -153,7 +154,7 @@ func (c *Conn) isOpening() bool {
 
 // awaitAnswerBriefly is awaitAnswer for no longer than a node that lives may take.
 func (c *Conn) awaitAnswerBriefly(ctx context.Context) error {
-	limit, cancel := context.WithTimeout(ctx, answerParts*min(c.n.cfg.PeerTimeout, math.MaxInt64/answerParts))
+	limit, cancel := standstill.WithTimeout(ctx, answerParts*min(c.n.cfg.PeerTimeout, math.MaxInt64/answerParts))
 	defer cancel()
 	err := c.awaitAnswer(limit)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
