@@ -37,9 +37,17 @@ func refuseEmpty(cmd *cobra.Command) {
 // findEmpty returns a usage error for the first flag that was given an empty value.
 func findEmpty(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if _, may := f.Annotations[mayBeEmpty]; err == nil && !may && f.Value.String() == "" {
+		if _, may := f.Annotations[mayBeEmpty]; err == nil && !may && isEmpty(f.Value) {
 			err = Misuse("--%s: empty (want a value, or leave the flag out)", f.Name)
 		}
 	})
 	return err
+}
+
+// isEmpty reports whether a value has nothing in it: a list's text has its brackets.
+func isEmpty(v pflag.Value) bool {
+	if list, ok := v.(pflag.SliceValue); ok {
+		return len(list.GetSlice()) == 0
+	}
+	return v.String() == ""
 }

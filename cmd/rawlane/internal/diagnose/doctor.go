@@ -44,6 +44,9 @@ sends packets to where udp links of other nodes listen, and says how long they m
   rawlane doctor --path 10.0.0.2:27401,node3`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkPaths(paths); err != nil {
+				return err
+			}
 			d, err := diagnose(only)
 			if err != nil {
 				return err
