@@ -24,7 +24,8 @@ type Config struct {
 	MAC transport.MAC
 	// Interface is the network interface of GET /v1/nic. It may be empty.
 	Interface string
-	// State is the file that keeps the plan across restarts. Empty: it is not kept.
+	// State is the file, or a link to it, that keeps the plan across restarts. Empty: it is not
+	// kept.
 	State string
 	// Plan is the first plan of a manager without a state. It may be nil: then programs send
 	// untagged until a plan is set.
@@ -118,6 +119,10 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	var err error
+	if cfg.State, err = followLinks(cfg.State); err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
+	}
 	s := &Server{
 		cfg: cfg, file: stateFile{path: cfg.State, disk: systemDisk}, started: time.Now(), log: cfg.Logger,
 		rib:      rib.New(cfg.MAC),
@@ -126,7 +131,6 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.file.failed, s.overrides = s.noteDisk, newOverrideFile(&cfg)
 	s.moved = sync.NewCond(&s.mu)
-	var err error
 	if s.lock, err = s.file.lock(s.log); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}

@@ -268,6 +268,37 @@ func (f *stateFile) load() (*state, error) {
 	return s, nil
 }
 
+// maxStateLinks is how many links in a row a state file may be; Linux follows as many.
+const maxStateLinks = 40
+
+// followLinks returns the file that a path leads to, which may not be there yet. A link that were
+// replaced would be gone, and another manager might have the file by its other name. What is no
+// regular file is an error: a device would be replaced for all programs, and a FIFO be waited for.
+func followLinks(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	if i, err := os.Stat(path); err == nil && !i.Mode().IsRegular() {
+		return "", fmt.Errorf("state %s: its type is %v (want a regular file: --state chooses)", path, i.Mode().Type())
+	}
+	end := path
+	for range maxStateLinks {
+		to, err := os.Readlink(end)
+		if err != nil {
+			return end, nil // it is no link, or not there
+		}
+		if !filepath.IsAbs(to) {
+			folder, err := filepath.EvalSymlinks(filepath.Dir(end)) // ".." is that of what it leads to
+			if err != nil {
+				return "", fmt.Errorf("state: %w", err)
+			}
+			to = filepath.Join(folder, to)
+		}
+		end = to
+	}
+	return "", fmt.Errorf("state %s: it leads from link to link (want a regular file: --state chooses)", path)
+}
+
 // stagedName begins the names of files that are written to be put in the place of path. No other
 // path in the folder has the same, as state1 and state10 would without what follows them.
 func stagedName(path string) string { return "." + filepath.Base(path) + ".new-" }

@@ -69,6 +69,59 @@ func TestStateSurvivesARestart(t *testing.T) {
 	}
 }
 
+// A state file that is a link is written where that leads, from the first start on, and no other
+// manager has it by its other name.
+func TestStateThatIsALink(t *testing.T) {
+	dir := t.TempDir()
+	link, file := filepath.Join(dir, "etc", "state"), filepath.Join(dir, "disk", "deep", "state")
+	for _, folder := range []string{filepath.Dir(link), filepath.Dir(file)} {
+		if err := os.MkdirAll(folder, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for from, to := range map[string]string{
+		link:                                 filepath.Join("..", "short", "next"),
+		filepath.Join(dir, "short"):          filepath.Dir(file),
+		filepath.Join(dir, "disk/next"):      file,
+		filepath.Join(dir, "disk/deep/next"): filepath.Join("..", "next"),
+	} {
+		if err := os.Symlink(to, from); err != nil {
+			t.Skip(err)
+		}
+	}
+	open := func(path string) (*server.Server, error) {
+		return server.New(server.Config{MAC: managertest.MAC(0), State: path})
+	}
+	s, err := open(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if other, err := open(file); err == nil {
+		t.Error("two managers have one file")
+		_ = other.Close()
+	}
+	want := managertest.RoundRobin(t, 4, 3)
+	if _, err := s.SetPlan(want, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if i, err := os.Lstat(link); err != nil || i.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link is now %v (%v)", i, err)
+	}
+	if i, err := os.Lstat(file); err != nil || !i.Mode().IsRegular() {
+		t.Errorf("what it leads to is %v (%v)", i, err)
+	}
+	if s, err = open(file); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if planOf(t, s) != textOf(t, want) {
+		t.Errorf("it has the plan %s", planOf(t, s))
+	}
+}
+
 // A manager that is killed at any step of writing a change comes back with the old plan or the new
 // one; before the renaming with the old one, after it with the new one.
 func TestKilledAtEachStep(t *testing.T) {
