@@ -134,8 +134,8 @@ func (n nameless) name(uint32) string {
 	return "somebody"
 }
 
-// Who has reached a limit is told so by number: to look a name up may take seconds, in which nobody
-// else is accepted, or served.
+// Who has reached a limit is told so by what the rules call it, or else by number: to look a name up
+// may take seconds, in which nobody else is accepted, or served.
 func TestLimits_LookUpNoName(t *testing.T) {
 	s := serve(t, nameless{t: t}, "allow user 7 interface eth0 cluster any ports any\nlimit user 7 links 1 memory 1K\n")
 	who := &credentials{Peer: rules.Peer{UID: 7}}
@@ -151,6 +151,52 @@ func TestLimits_LookUpNoName(t *testing.T) {
 	refusal = s.reserve(c, 1<<10+1)
 	if refusal == nil || !strings.Contains(refusal.Text, "limit user 7 links 1 memory 1025)") {
 		t.Errorf("a byte more: %v", refusal)
+	}
+}
+
+// A line that helps is one to copy, with the name that the file has.
+func TestLimits_LinesThatHelp(t *testing.T) {
+	const allow = "allow user root interface eth0 cluster any ports any\n"
+	who := &credentials{Peer: rules.Peer{UID: 0}}
+	for _, c := range []struct{ rules, links, memory string }{
+		{allow + "limit user root links 1 memory 1K\n", "limit user root links 2 memory 1024", "limit user root links 1 memory 1025"},
+		{allow + "limit any links 1 memory 1K\n", "limit user root links 2 memory 1024", "limit user root links 1 memory 1025"},
+		{allow + "limit user 0 links 1 memory 1K\n", "limit user 0 links 2 memory 1024", "limit user 0 links 1 memory 1025"},
+		{allow + "limit total links 1 memory 1K\n", "limit total links 2 memory 1024", "limit total links 1 memory 1025"},
+	} {
+		s := serve(t, nameless{t: t}, c.rules)
+		first := &conn{server: s.Server, who: who}
+		if refusal := s.register(first); refusal != nil {
+			t.Fatal(refusal)
+		}
+		refusal := s.register(&conn{server: s.Server, who: who})
+		if refusal == nil || !strings.Contains(refusal.Text, s.cfg.Rules+": "+c.links+")") {
+			t.Errorf("%sa second link: %v, want %s", c.rules, refusal, c.links)
+		}
+		refusal = s.reserve(first, 1<<10+1)
+		if refusal == nil || !strings.Contains(refusal.Text, s.cfg.Rules+": "+c.memory+")") {
+			t.Errorf("%sa byte more: %v, want %s", c.rules, refusal, c.memory)
+		}
+		s.leave(first)
+	}
+}
+
+// More links than the service takes are given by no line.
+func TestFull_NoLineGivesMore(t *testing.T) {
+	s := serve(t, nameless{t: t}, allowMe(onAny))
+	for text, want := range map[string]string{
+		"":                                  "has 4096 connections, all that it takes (no line gives more)",
+		"limit total links 60000 memory 1K": "has 4096 connections, all that it takes (no line gives more)",
+		"limit total links 3000 memory 1K":  "limit total links 4096 memory 1024)",
+		"limit total links 0 memory 1K":     "has 0 connections, all that it takes (raise it in " + s.cfg.Rules + ": limit total links 1 memory 1024)",
+	} {
+		s.write(t, allowMe(onAny)+text+"\n")
+		if err := s.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		if refusal := s.full(s.rules.Load()); !strings.Contains(refusal.Text, want) {
+			t.Errorf("%s: %v, want %s", text, refusal, want)
+		}
 	}
 }
 

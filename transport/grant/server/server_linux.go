@@ -186,9 +186,10 @@ func (s *Server) register(c *conn) *protocol.RefusalError {
 			"the service has %d connections of users whom no line of %s names, all that it takes",
 			maxStrangers, s.cfg.Rules)}
 	case u != nil && u.links >= limit.Links, limit.Links == 0:
+		name := r.UserName(c.who.UID)
 		return &protocol.RefusalError{Cause: protocol.Limited, Text: fmt.Sprintf(
-			"user %d has %d links, all that it may have (raise it in %s: limit user %d links %d memory %d)",
-			c.who.UID, limit.Links, s.cfg.Rules, c.who.UID, max(1, 2*limit.Links), limit.Memory)}
+			"user %s has %d links, all that it may have (raise it in %s: limit user %s links %d memory %d)",
+			name, limit.Links, s.cfg.Rules, name, max(1, 2*limit.Links), limit.Memory)}
 	}
 	if u == nil {
 		u = &usage{}
@@ -209,9 +210,13 @@ func (s *Server) isFull(r *Rules) bool { return len(s.conns)-s.strangers >= most
 func mostConns(r *Rules) int { return min(maxConns, r.Total().Links) }
 
 func (s *Server) full(r *Rules) *protocol.RefusalError {
+	total, help := r.Total(), "no line gives more"
+	if total.Links < maxConns {
+		help = fmt.Sprintf("raise it in %s: limit total links %d memory %d",
+			s.cfg.Rules, min(max(1, 2*total.Links), maxConns), total.Memory)
+	}
 	return &protocol.RefusalError{Cause: protocol.Limited, Text: fmt.Sprintf(
-		"the service has %d connections, all that it takes (up to %d with a line of %s: limit total)",
-		mostConns(r), maxConns, s.cfg.Rules)}
+		"the service has %d connections, all that it takes (%s)", mostConns(r), help)}
 }
 
 // recognise counts a connection as one of a user that a rule names, where the rules do so only
@@ -239,11 +244,12 @@ func (s *Server) reserve(c *conn, bytes int64) *protocol.RefusalError {
 	}
 	u := s.users[c.who.UID]
 	if u.memory+bytes > limit.Memory {
+		name := r.UserName(c.who.UID)
 		return &protocol.RefusalError{Cause: protocol.Limited, Text: fmt.Sprintf(
-			"user %d has rings of %d bytes, and with %d more would have over %d "+
-				"(ask for fewer slots, or raise it in %s: limit user %d links %d memory %d)",
-			c.who.UID, u.memory, bytes, limit.Memory,
-			s.cfg.Rules, c.who.UID, limit.Links, u.memory+bytes)}
+			"user %s has rings of %d bytes, and with %d more would have over %d "+
+				"(ask for fewer slots, or raise it in %s: limit user %s links %d memory %d)",
+			name, u.memory, bytes, limit.Memory,
+			s.cfg.Rules, name, limit.Links, u.memory+bytes)}
 	}
 	if s.memory+bytes > total.Memory {
 		return &protocol.RefusalError{Cause: protocol.Limited, Text: fmt.Sprintf(

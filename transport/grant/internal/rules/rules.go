@@ -14,6 +14,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rawlane/rawlane/transport"
@@ -163,6 +164,23 @@ func (r *Rules) Limit(p Peer) Limit {
 		return DefaultLimit
 	}
 	return found
+}
+
+// UserName returns what the file calls a user, its limit before other lines: its number, if no line
+// is for this user alone.
+func (r *Rules) UserName(uid uint32) string {
+	of := func(w *who) bool { return w.kind == kindUser && w.id == uid }
+	for i := range r.limits {
+		if w := &r.limits[i].who; of(w) {
+			return w.name
+		}
+	}
+	for i := range r.allows {
+		if w := &r.allows[i].who; of(w) {
+			return w.name
+		}
+	}
+	return strconv.FormatUint(uint64(uid), 10)
 }
 
 // Total returns what all users together may have.
