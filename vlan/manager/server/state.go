@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/filelink"
 	"github.com/rawlane/rawlane/internal/filelock"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/manager/api"
@@ -268,9 +269,6 @@ func (f *stateFile) load() (*state, error) {
 	return s, nil
 }
 
-// maxStateLinks is how many links in a row a state file may be; Linux follows as many.
-const maxStateLinks = 40
-
 // followLinks returns the file that a path leads to, which may not be there yet. A link that were
 // replaced would be gone, and another manager might have the file by its other name. What is no
 // regular file is an error: a device would be replaced for all programs, and a FIFO be waited for.
@@ -281,22 +279,11 @@ func followLinks(path string) (string, error) {
 	if i, err := os.Stat(path); err == nil && !i.Mode().IsRegular() {
 		return "", fmt.Errorf("state %s: its type is %v (want a regular file: --state chooses)", path, i.Mode().Type())
 	}
-	end := path
-	for range maxStateLinks {
-		to, err := os.Readlink(end)
-		if err != nil {
-			return end, nil // it is no link, or not there
-		}
-		if !filepath.IsAbs(to) {
-			folder, err := filepath.EvalSymlinks(filepath.Dir(end)) // ".." is that of what it leads to
-			if err != nil {
-				return "", fmt.Errorf("state: %w", err)
-			}
-			to = filepath.Join(folder, to)
-		}
-		end = to
+	file, err := filelink.Follow(path)
+	if err != nil {
+		return "", fmt.Errorf("state %w (want a regular file: --state chooses)", err)
 	}
-	return "", fmt.Errorf("state %s: it leads from link to link (want a regular file: --state chooses)", path)
+	return file, nil
 }
 
 // stagedName begins the names of files that are written to be put in the place of path. No other

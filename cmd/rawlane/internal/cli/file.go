@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+
+	"github.com/rawlane/rawlane/internal/filelink"
 )
 
 // WriteFile replaces the file that a flag names: all of the content or none.
@@ -83,19 +85,18 @@ func partOf(file string) string { return fmt.Sprintf("%s.%d.part", file, os.Getp
 // resolve follows links to what is to be written: a link that were replaced would be gone. What is
 // no regular file, or a name of one that is open, such as /dev/stdout, is written in place.
 func resolve(file string) (target string, inPlace bool) {
-	info, err := os.Stat(file)
+	if info, err := os.Stat(file); err == nil { // else it is not there yet
+		if !info.Mode().IsRegular() {
+			return file, true
+		}
+		whole, err := filepath.Abs(file)
+		if err == nil && (strings.HasPrefix(whole, "/dev/") || strings.HasPrefix(whole, "/proc/")) {
+			return file, true
+		}
+	}
+	target, err := filelink.Follow(file)
 	if err != nil {
-		return file, false // it is not there yet
-	}
-	if !info.Mode().IsRegular() {
-		return file, true
-	}
-	whole, err := filepath.Abs(file)
-	if err == nil && (strings.HasPrefix(whole, "/dev/") || strings.HasPrefix(whole, "/proc/")) {
-		return file, true
-	}
-	if target, err = filepath.EvalSymlinks(file); err != nil {
-		return file, false
+		return file, true // the write says why
 	}
 	return target, false
 }

@@ -37,6 +37,33 @@ func TestWriteFile_FollowsLinks(t *testing.T) {
 	}
 }
 
+// A link to a file that is not there yet makes that, and stays.
+func TestWriteFile_LinkToAFileToBe(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "table")
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(file, link); err != nil {
+		t.Skip(err)
+	}
+	if err := errors.Join(CheckFile("out", link), WriteFile("out", link, []byte("new"))); err != nil {
+		t.Fatal(err)
+	}
+	if to, err := os.Readlink(link); err != nil || to != file {
+		t.Errorf("the link leads to %q, %v", to, err)
+	}
+	if b, err := os.ReadFile(file); err != nil || string(b) != "new" {
+		t.Errorf("the file has %q, %v", b, err)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Dir(file)); err != nil {
+		t.Fatal(err)
+	}
+	if CheckFile("out", link) == nil || WriteFile("out", link, nil) == nil {
+		t.Error("a link to a folder that is gone is replaced")
+	}
+}
+
 // An open file that has a name in /dev, as standard output does, is written in place: to replace
 // /dev/stdout itself would take it from all programs of the machine.
 func TestWriteFile_OpenFile(t *testing.T) {
