@@ -306,21 +306,24 @@ func TestFailures_PortInUse(t *testing.T) {
 	}
 }
 
-// A node that the host file does not list is refused before the others are looked for.
+// A node that the host file does not list, or more nodes than it lists, are refused before the others are looked for.
 func TestMisuse_NodeThatIsNotListed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "hosts")
 	if err := os.WriteFile(file, []byte("0 127.0.0.1:7001\n1 127.0.0.1:7002\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{
-		"ping 2": "node 2: ", "proxy --tcp 127.0.0.1:0 --to 2:redis": `--to "2:redis": `,
+		"ping 2":                               "node 2: " + file + " lists 2 nodes",
+		"proxy --tcp 127.0.0.1:0 --to 2:redis": `--to "2:redis": ` + file + " lists 2 nodes",
+		"barrier trace --late 2:1ms":           "--late 2:1ms: " + file + " lists 2 nodes",
+		"tune --ranks 2,3":                     "--ranks 3: want 2 to the number of nodes (2)",
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		var out, errs bytes.Buffer
 		words := append(strings.Fields(args), "--link", "udp", "--node", "0", "--hostfile", file)
 		status := cli.Execute(ctx, cli.NewRoot(verbs), words, strings.NewReader(""), &out, &errs)
-		if status != cli.ExitMisused || !strings.Contains(errs.String(), want+file+" lists 2 nodes\n") {
+		if status != cli.ExitMisused || !strings.Contains(errs.String(), want+"\n") {
 			t.Errorf("%s: status %d, %s", args, status, &errs)
 		}
 	}

@@ -101,10 +101,11 @@ func (b *traceVerb) validate() error {
 	if err := b.cluster.Validate(); err != nil {
 		return err
 	}
-	if b.late.node >= b.cluster.Nodes && b.cluster.Hostfile == "" {
-		return cli.Misuse("--late %v: there are nodes 0 to %d", &b.late, b.cluster.Nodes-1)
+	size, err := b.cluster.Size()
+	if err == nil && b.late.node >= size {
+		err = b.cluster.NoSuchNode(fmt.Sprintf("--late %v", &b.late), size)
 	}
-	return nil
+	return err
 }
 
 func (b *traceVerb) run(cmd *cobra.Command, _ []string) error {

@@ -76,9 +76,13 @@ func (t *tuner) prepare(*cobra.Command) error {
 	if t.rounds < 1 || t.rounds > maxRounds {
 		return cli.Misuse("--rounds %d: want 1 to %d", t.rounds, maxRounds)
 	}
+	size, err := t.cluster.Size()
+	if err != nil {
+		return err
+	}
 	for _, n := range t.ranks {
-		if n < 2 || n > t.cluster.Nodes && !t.cluster.Here() {
-			return cli.Misuse("--ranks %d: want 2 to the number of nodes (%d)", n, t.cluster.Nodes)
+		if n < 2 || n > size {
+			return cli.Misuse("--ranks %d: want 2 to the number of nodes (%d)", n, size)
 		}
 	}
 	t.cluster.Grace = launch.AskTimeout + reportTime
