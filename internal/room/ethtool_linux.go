@@ -4,24 +4,37 @@ import (
 	"runtime"
 
 	"github.com/safchain/ethtool"
+	"golang.org/x/sys/unix"
 )
 
 // Ethtool is package ethtool's, whose calls hand the kernel memory of their stack by a number. If
 // the stack grew after that, or the collector shrank it, it would be elsewhere, and the kernel
 // would write into what may be another goroutine's by then: so each call has a stack that stays.
-type Ethtool struct{ tool *ethtool.Ethtool }
+type Ethtool struct {
+	tool   *ethtool.Ethtool
+	socket int // of the calls that are not package ethtool's
+}
 
-// NewEthtool opens the socket of the calls.
+// NewEthtool opens the sockets of the calls: these ask for interfaces of the network namespace that
+// the caller is in now.
 func NewEthtool() (*Ethtool, error) {
 	tool, err := ethtool.NewEthtool()
 	if err != nil {
 		return nil, err
 	}
-	return &Ethtool{tool}, nil
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		tool.Close()
+		return nil, err
+	}
+	return &Ethtool{tool, socket}, nil
 }
 
-// Close closes the socket.
-func (e *Ethtool) Close() { e.tool.Close() }
+// Close closes the sockets.
+func (e *Ethtool) Close() {
+	e.tool.Close()
+	_ = unix.Close(e.socket)
+}
 
 // DriverName returns the name of an interface's driver.
 func (e *Ethtool) DriverName(ifname string) (name string, err error) {

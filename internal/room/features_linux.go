@@ -3,7 +3,6 @@ package room
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"runtime"
 	"unsafe"
 
@@ -23,17 +22,12 @@ const (
 // their names, which take 2 KB: more than all else that a program allocates to open a link, so that
 // the collector began in the midst of its first thousand messages.
 func (e *Ethtool) Features(ifname string) (map[string]bool, error) {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("socket: %w", err)
-	}
-	defer unix.Close(fd)
 	order := binary.NativeEndian
 
 	info := make([]byte, 20) // struct ethtool_sset_info
 	order.PutUint32(info, getCount)
 	order.PutUint64(info[8:], 1<<featureNames)
-	if err := ask(fd, ifname, info); err != nil {
+	if err := ask(e.socket, ifname, info); err != nil {
 		return nil, err
 	}
 	count := int(order.Uint32(info[16:])) // 0 if the driver has none
@@ -43,14 +37,14 @@ func (e *Ethtool) Features(ifname string) (map[string]bool, error) {
 	order.PutUint32(names, getStrings)
 	order.PutUint32(names[4:], featureNames)
 	order.PutUint32(names[8:], uint32(count))
-	if err := ask(fd, ifname, names); err != nil {
+	if err := ask(e.socket, ifname, names); err != nil {
 		return nil, err
 	}
 	blocks := (count + 31) / 32
 	state := make([]byte, 8+blocks*blockLen) // struct ethtool_gfeatures
 	order.PutUint32(state, getFeatures)
 	order.PutUint32(state[4:], uint32(blocks))
-	if err := ask(fd, ifname, state); err != nil {
+	if err := ask(e.socket, ifname, state); err != nil {
 		return nil, err
 	}
 	on := make(map[string]bool, count)

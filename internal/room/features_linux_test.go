@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/safchain/ethtool"
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/internal/room"
@@ -53,5 +54,32 @@ func TestFeatures(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// The features are those of an interface of the namespace where the sockets were opened, as all
+// answers, wherever the caller is by then.
+func TestFeatures_ElsewhereThanTheCaller(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	const ifname = "elsewhere0"
+	var e *room.Ethtool
+	err := bed.Node(0).Do(func() (err error) {
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name = ifname
+		if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "elsewhere1"}); err != nil {
+			return err
+		}
+		e, err = room.NewEthtool()
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if driver, err := e.DriverName(ifname); err != nil || driver != "veth" {
+		t.Errorf("the driver of %s is %q, %v", ifname, driver, err)
+	}
+	if features, err := e.Features(ifname); err != nil || len(features) < 30 {
+		t.Errorf("%s has the features %v, %v", ifname, features, err)
 	}
 }
