@@ -46,6 +46,9 @@ func (e *Endpoint) wait(ctx context.Context, c *Completion, limit time.Duration)
 	}
 	start := clock.Now()
 	c.sleep(ctx, e.ended)
+	if !c.Done() { // it was given up, and spinning for as long as may be would not have helped
+		limit = max(limit, e.spinning.max)
+	}
 	e.spinning.noteSleep(limit, clock.Now().Sub(start))
 }
 

@@ -133,9 +133,9 @@ func (p *spinPolicy) limit() time.Duration {
 // note takes a finished wait into account, by what it has cost. A single long wait weighs no more
 // than longestWait, so that a few pauses in a quick exchange do not end the spinning. A single one
 // that is short has it go on: two peers who sleep make each other's waits long, and those that they
-// both spin are as short as ever.
+// both spin are as short as ever. One that has cost all that it may is not.
 func (p *spinPolicy) note(cost time.Duration) {
-	if cost <= p.max && time.Duration(p.average.Load()) > p.max {
+	if cost < p.max && time.Duration(p.average.Load()) > p.max {
 		p.average.Store(int64(p.max))
 		p.pause.Store(0)
 		p.sleeps.Store(0)

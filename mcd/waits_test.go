@@ -1,6 +1,7 @@
 package mcd
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -189,6 +190,36 @@ func TestAwait_SleepIsNoted(t *testing.T) {
 			t.Errorf("a sleep of 150 us leaves %v of 1 ms to make up for, want 850 us", lost)
 		}
 	})
+}
+
+// A wait that is given up is no short one, however soon it is: a program that looks for messages with
+// brief contexts, and whose waits are long, spins now and then to learn whether it pays.
+func TestAwait_GivenUpIsNotShort(t *testing.T) {
+	for _, brief := range []time.Duration{0, 10 * time.Microsecond, 50 * time.Microsecond} {
+		synctest.Test(t, func(t *testing.T) {
+			e, _, links, _ := openScripts(t, 1, func(c *Config) { c.Spin = 100 * time.Microsecond })
+			defer e.Close()
+			polled := false
+			links[0].poll = func() { polled = true; time.Sleep(time.Microsecond) }
+			e.spinning.average.Store(int64(2 * e.spinning.max))
+			var c Completion
+			spun := 0
+			const waits = 680
+			for range waits {
+				ctx, cancel := context.WithTimeout(t.Context(), brief)
+				polled = false
+				if err := e.Await(ctx, &c); !errors.Is(err, context.DeadlineExceeded) {
+					t.Fatal(err)
+				}
+				if cancel(); polled {
+					spun++
+				}
+			}
+			if spun > waits/8 {
+				t.Errorf("%d of %d waits spin that are given up after %v, want four after each 64", spun, waits, brief)
+			}
+		})
+	}
 }
 
 // What others have of the core while a goroutine spins is not its own time.
