@@ -37,6 +37,7 @@ type spinPolicy struct {
 	pause   atomic.Int32 // where waits are long: how many sleep, about, before some try to spin
 	sleeps  atomic.Int32 // how many of these are left
 	tries   atomic.Int32 // how many are left that try
+	short   atomic.Int32 // how many waits in a row were short, while pause is not 0
 	usual   atomic.Int64 // what a wait takes that spins and keeps its core, in ns; an average likewise
 	lost    atomic.Int64 // to others that compute, and not made up for yet, in ns
 	avoids  atomic.Bool  // spinning is given up until that is made up for
@@ -133,13 +134,20 @@ func (p *spinPolicy) limit() time.Duration {
 // note takes a finished wait into account, by what it has cost. A single long wait weighs no more
 // than longestWait, so that a few pauses in a quick exchange do not end the spinning. A single one
 // that is short has it go on: two peers who sleep make each other's waits long, and those that they
-// both spin are as short as ever. One that has cost all that it may is not.
+// both spin are as short as ever. One that has cost all that it may is not. The pauses begin anew
+// once as many in a row were short as try: where one is now and then, the others spin for nothing.
 func (p *spinPolicy) note(cost time.Duration) {
-	if cost < p.max && time.Duration(p.average.Load()) > p.max {
-		p.average.Store(int64(p.max))
-		p.pause.Store(0)
-		p.sleeps.Store(0)
-		p.tries.Store(0)
+	if cost >= p.max {
+		p.short.Store(0)
+	} else {
+		if time.Duration(p.average.Load()) > p.max {
+			p.average.Store(int64(p.max))
+		}
+		if p.pause.Load() > 0 && p.short.Add(1) >= triesInARow {
+			p.pause.Store(0)
+			p.sleeps.Store(0)
+			p.tries.Store(0)
+		}
 	}
 	weigh(&p.average, int64(min(cost, longestWait*max(p.max, 0))))
 }

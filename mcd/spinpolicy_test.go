@@ -33,6 +33,72 @@ func TestSpinPolicySpinsOnlyWhileWaitsAreShort(t *testing.T) {
 	}
 }
 
+// A program of whose waits few are short spins in about as many more, and in those that try.
+func TestSpinPolicy_FewShortWaits(t *testing.T) {
+	for _, every := range []int{16, 64, 128} {
+		p := spinPolicy{max: 100 * time.Microsecond}
+		const waits = 12800
+		spun := 0
+		for i := range waits {
+			took, limit := 200*time.Microsecond, p.limit()
+			if i%every == 0 {
+				took = 4 * time.Microsecond
+			}
+			if limit > 0 {
+				spun++
+			}
+			if took < limit {
+				p.note(took)
+			} else {
+				p.noteSleep(limit, took-limit)
+			}
+		}
+		if most := 2*waits/every + waits*triesInARow/(longestPause*3/4+triesInARow); spun > most {
+			t.Errorf("one wait in %d is short, and %d of %d spin, want %d at most", every, spun, waits, most)
+		}
+	}
+}
+
+// After as many short waits in a row as try, the next pause is of one wait; after fewer, or with a
+// long one among them, it is as long as the last.
+func TestSpinPolicy_WhenPausesBeginAnew(t *testing.T) {
+	const us = time.Microsecond
+	short, long := 99*us, 100*us
+	for _, k := range []struct {
+		waits []time.Duration
+		anew  bool
+	}{
+		{[]time.Duration{short, short, short, short}, true},
+		{[]time.Duration{short, short, short}, false},
+		{[]time.Duration{short, short, short, long, short, short, short}, false},
+		{[]time.Duration{short, long, short, short, short, short}, true},
+	} {
+		p := spinPolicy{max: 100 * us}
+		p.average.Store(int64(200 * us))
+		for range 1000 { // the pause is the longest by then
+			p.limit()
+		}
+		for _, cost := range k.waits {
+			p.note(cost)
+		}
+		if p.limit() != p.max {
+			t.Errorf("after %v it does not spin", k.waits)
+		}
+		p.average.Store(int64(200 * us))
+		for p.limit() == 0 { // the rest of a pause
+		}
+		for p.limit() != 0 { // those that try
+		}
+		sleeps := 1
+		for p.limit() == 0 {
+			sleeps++
+		}
+		if anew := sleeps <= 2; anew != k.anew {
+			t.Errorf("after %v a pause is of %d waits", k.waits, sleeps)
+		}
+	}
+}
+
 // Two peers who exchange messages and sleep have waits longer than any spinning, as each waits for
 // both to be woken. They spin again soon, however long each has slept before.
 func TestSpinPolicy_PeersWhoSleepLearnToSpin(t *testing.T) {
