@@ -318,11 +318,16 @@ func TestKeys_KeptMessagesAndMore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if !es[1].lockPoll() { // it answers no sooner than both are there
+			t.Fatal("no poll lock")
+		}
 		for _, text := range []string{"a", "b"} {
 			if err := p.TrySend(0, To(Addr{Node: 1, Port: 1}), []byte(text)); err != nil {
 				t.Fatal(err)
 			}
 		}
+		synctest.Wait()
+		es[1].unlockPoll()
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		mu.Lock()
