@@ -381,5 +381,11 @@ func FuzzParse(f *testing.F) {
 		if err != nil || again.String() != r.String() {
 			t.Errorf("%q is printed as %q: %v", text, r, err)
 		}
+		for _, uid := range []uint32{1001, 1002, 5} {
+			line := "limit user " + r.UserName(uid) + " links 3 memory 1M"
+			if of := parse(t, line).Limit(Peer{UID: uid}); of.Links != 3 {
+				t.Errorf("of the rules %q, the line %q gives user %d %+v", text, line, uid, of)
+			}
+		}
 	})
 }
