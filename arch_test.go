@@ -141,6 +141,7 @@ var floors = []struct {
 	{"internal/monotime", nil},
 	{"internal/simfault", []string{"sim"}},
 	{"internal/standstill", []string{"internal/clock", "internal/monotime"}},
+	{"internal/standstill/standstilltest", nil},
 	{"internal/timestamping", []string{"transport"}},
 	{"internal/timewheel", []string{"internal/monotime"}},
 	{"internal/transcript", []string{"internal/monotime"}},

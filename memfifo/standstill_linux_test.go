@@ -2,10 +2,10 @@ package memfifo_test
 
 import (
 	"context"
-	"os/exec"
 	"testing"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/standstill/standstilltest"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/memfifo"
@@ -39,10 +39,7 @@ func TestClose_StandstillIsNoSilence(t *testing.T) {
 	closed := make(chan error, 1)
 	go func() { closed <- c.domains[0].Close() }()
 	time.Sleep(20 * time.Millisecond)
-	// This process does, and with it all that it runs.
-	if out, err := exec.Command("sh", "-c", "kill -STOP $PPID; sleep 1.5; kill -CONT $PPID").CombinedOutput(); err != nil {
-		t.Errorf("%v: %s", err, out)
-	}
+	standstilltest.Stand(t)
 	time.Sleep(50 * time.Millisecond)
 	c.faults[1].Cut(false)
 	if err := <-closed; err != nil || w.Bytes()[0] != 2 {

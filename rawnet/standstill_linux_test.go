@@ -1,10 +1,10 @@
 package rawnet_test
 
 import (
-	"os/exec"
 	"testing"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/standstill/standstilltest"
 	"github.com/rawlane/rawlane/rawnet"
 )
 
@@ -28,10 +28,7 @@ func TestDial_StandstillIsNoSilence(t *testing.T) {
 		dialed <- err
 	}()
 	time.Sleep(20 * time.Millisecond)
-	// This process does, and with it all that it runs.
-	if out, err := exec.Command("sh", "-c", "kill -STOP $PPID; sleep 1.5; kill -CONT $PPID").CombinedOutput(); err != nil {
-		t.Errorf("%v: %s", err, out)
-	}
+	standstilltest.Stand(t)
 	time.Sleep(50 * time.Millisecond)
 	c.faults[1].Cut(false)
 	if err := <-dialed; err != nil {

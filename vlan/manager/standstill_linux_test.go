@@ -1,10 +1,10 @@
 package manager_test
 
 import (
-	"os/exec"
 	"sync"
 	"testing"
 
+	"github.com/rawlane/rawlane/internal/standstill/standstilltest"
 	"github.com/rawlane/rawlane/vlan/manager"
 	"github.com/rawlane/rawlane/vlan/manager/internal/managertest"
 )
@@ -21,11 +21,7 @@ func TestCloseWhileTheMachineStandsStill(t *testing.T) {
 	if err := s.SetRoute(t.Context(), managertest.MAC(1), managertest.MAC(0), 3); err != nil {
 		t.Fatal(err)
 	}
-	stand := sync.OnceFunc(func() { // this process does, and with it all that it runs
-		if out, err := exec.Command("sh", "-c", "kill -STOP $PPID; sleep 1.5; kill -CONT $PPID").CombinedOutput(); err != nil {
-			t.Errorf("%v: %s", err, out)
-		}
-	})
+	stand := sync.OnceFunc(func() { standstilltest.Stand(t) })
 	p.hold.Store(&stand)
 	if err := s.Close(); err != nil {
 		t.Error(err)
