@@ -95,10 +95,15 @@ func NewHosts(ctx context.Context, bed *testbed.Bed, n int, cores []int, dir str
 		if cores != nil {
 			on = fmt.Sprintf("taskset -c %d", cores[k])
 		}
-		fmt.Fprintf(&cases, "%v) pid=%d on=%q ;;\n", testbed.IP(k, 0), holder.PID(), on)
+		fmt.Fprintf(&cases, "%v) name=%s pid=%d on=%q ;;\n", testbed.IP(k, 0), hostName(k), holder.PID(), on)
 	}
 	return h, os.WriteFile(h.agent, fmt.Appendf(nil, remoteShell, cases.String()), 0o755)
 }
+
+// hostName names a node as a machine. There is no dot in it: Open MPI's daemons take what stands
+// before the first for the host's name, and keep their files in a folder of that name. Daemons of
+// two hosts that share one take each other's away, and the launcher waits for them for ever.
+func hostName(k int) string { return "host-" + strings.ReplaceAll(testbed.IP(k, 0).String(), ".", "-") }
 
 // remoteShell runs a command in the namespace of an address, which is a host of its own name there.
 const remoteShell = `#!/bin/sh
@@ -109,7 +114,7 @@ case $address in
 %s*) echo "no host $address" >&2; exit 1 ;;
 esac
 shift
-exec $on nsenter --net=/proc/$pid/ns/net unshare --uts sh -c "hostname host-$address; $*"
+exec $on nsenter --net=/proc/$pid/ns/net unshare --uts sh -c "hostname $name; $*"
 `
 
 // Close ends the processes in the namespaces.
@@ -162,8 +167,7 @@ const (
 func (m *MPI) Run(ctx context.Context, h *Hosts, over Over, what string, numbers ...int) (Pairs, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	name := fmt.Sprintf("host-%v", testbed.IP(0, 0))
-	words := []string{"unshare", "--uts", "sh", "-c", `hostname "$0"; exec "$@"`, name,
+	words := []string{"unshare", "--uts", "sh", "-c", `hostname "$0"; exec "$@"`, hostName(0),
 		"env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"}
 	words = append(words, m.Command(h.layout(over))...)
 	words = append(words, m.program, what)

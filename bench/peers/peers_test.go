@@ -5,6 +5,7 @@ package peers
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -107,6 +108,29 @@ func TestRun_LaunchersEnd(t *testing.T) {
 		if c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
 			t.Errorf("%s: %v, %v; want an error with %q", c.name, got, err, c.err)
 		}
+	}
+}
+
+// Each host has a name of its own up to the first dot, by which Open MPI tells hosts apart.
+func TestHosts_Names(t *testing.T) {
+	hosts, err := NewHosts(t.Context(), testbed.ForTest(t, testbed.Config{}), 2, nil, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for k := range 2 {
+		out, err := exec.Command(hosts.agent, "-x", testbed.IP(k, 0).String(), "uname", "-n").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, _, _ := strings.Cut(strings.TrimSpace(string(out)), ".")
+		names[name] = true
+	}
+	if own, err := os.Hostname(); len(names) != 2 || names[own] || err != nil {
+		t.Errorf("%v, %v: want two names, neither of which is this machine's", names, err)
+	}
+	if err := hosts.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
