@@ -194,9 +194,10 @@ func TestIntervals_PostponedUnmask(t *testing.T) {
 			e.postponeUnmask(clock.Now())
 			return e.postponed
 		}
-		before := e.locked.Load()
 		poll(true)
-		synctest.Wait()
+		synctest.Wait() // it waits for its turn
+		before := e.locked.Load()
+		poll(false)
 		const rounds = 20
 		for range rounds {
 			time.Sleep(unmaskAfter / 2)

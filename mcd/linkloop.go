@@ -170,6 +170,7 @@ func (e *Endpoint) busyPoll() {
 			break
 		}
 		e.setMasks(true)
+		e.postponeUnmask(now)
 	}
 	e.setMasks(false)
 	if stream {
@@ -191,10 +192,12 @@ const unmaskAfter = 250 * time.Microsecond
 // with the endpoint.
 func (e *Endpoint) unmaskLoop() {
 	for range e.masked {
-		for !e.closed.Load() && e.streams.Load() == 0 {
+		for !e.closed.Load() && e.streams.Load() == 0 && !e.rests() {
 			seen, set := e.locked.Load(), clock.Now()
+			e.ticking.Store(true)
 			e.tick.Reset(unmaskAfter)
 			<-e.ticks
+			e.ticking.Store(false)
 			if e.tryUnmask(seen, set) {
 				break
 			}
@@ -205,11 +208,20 @@ func (e *Endpoint) unmaskLoop() {
 	}
 }
 
-// postponeUnmask keeps the unmaskLoop asleep while the caller polls: each of its turns costs the
-// caller 6 µs and more in a virtual machine. The caller holds the poll lock, and looks at the clock
-// now and then.
+// rests reports whether nobody polls and there is nothing for the unmaskLoop to do.
+func (e *Endpoint) rests() bool {
+	if !e.tryLockPoll() {
+		return false
+	}
+	defer e.unlockPoll()
+	return !e.wakeupsOff && e.batch.isOver() && len(e.owed) == 0
+}
+
+// postponeUnmask keeps the unmaskLoop asleep while the caller polls, if it waits for its turn: each
+// costs the caller 6 µs and more in a virtual machine. The caller holds the poll lock, and looks at
+// the clock now and then.
 func (s *pollState) postponeUnmask(now monotime.Time) {
-	if s.wakeupsOff && now.Sub(s.postponed) > unmaskAfter/2 {
+	if s.wakeupsOff && s.ticking.Load() && now.Sub(s.postponed) > unmaskAfter/2 {
 		s.postponed = now
 		s.tick.Postpone(unmaskAfter)
 	}

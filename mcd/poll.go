@@ -47,6 +47,7 @@ type pollState struct {
 	masked       chan struct{} // signalled when the unmaskLoop has something to do, or is to end
 	tick         *hrtimer.Timer
 	ticks        chan struct{} // signalled when tick fires, for the unmaskLoop
+	ticking      atomic.Bool   // the unmaskLoop waits for that
 	postponed    monotime.Time // when a poller has set tick last
 	locked       atomic.Uint64 // times that the lock was taken
 	streams      atomic.Int32  // links' goroutines that stay awake, and unmask the wake-ups themselves
