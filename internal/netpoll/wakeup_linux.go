@@ -2,6 +2,7 @@ package netpoll
 
 import (
 	"os"
+	"slices"
 	"sync"
 	"time"
 	"unsafe"
@@ -24,6 +25,7 @@ import (
 //	yes     no       no      ends nothing
 type Wakeup struct {
 	fds     []int    // the sockets
+	own     int      // how many of them NewWakeup was given: the others are Watch's
 	epoll   *os.File // the epoll set, watched by the runtime
 	epollFD uintptr  // its number
 	poller  *Poller
@@ -46,7 +48,7 @@ func NewWakeup(fds ...int) (*Wakeup, error) {
 		_ = unix.Close(epoll)
 		return nil, err
 	}
-	w := &Wakeup{fds: fds, epoll: os.NewFile(uintptr(epoll), "epoll"), epollFD: uintptr(epoll)}
+	w := &Wakeup{fds: fds, own: len(fds), epoll: os.NewFile(uintptr(epoll), "epoll"), epollFD: uintptr(epoll)}
 	conn, err := w.epoll.SyscallConn()
 	if err == nil {
 		err = w.epoll.SetReadDeadline(time.Time{}) // fails if the runtime's poller did not take it
@@ -57,6 +59,19 @@ func NewWakeup(fds ...int) (*Wakeup, error) {
 	}
 	w.poller = NewPoller(conn, w.epoll.SetReadDeadline, w.ready)
 	return w, nil
+}
+
+// Watch adds a socket to the others, whose errors end a wait and are not the wait's.
+func (w *Wakeup) Watch(fd int) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.watched {
+		if e := w.control(unix.EPOLL_CTL_ADD, fd); e != 0 {
+			return e
+		}
+	}
+	w.fds = append(w.fds, fd)
+	return nil
 }
 
 // OnError has f called when a wait ends by an error of a socket, or by what is in its error queue,
@@ -130,7 +145,11 @@ func (w *Wakeup) ready(epoll uintptr) bool {
 		return false
 	}
 	w.armed = false
-	if event.Events&unix.EPOLLERR != 0 && !w.closed {
+	switch {
+	case event.Events&unix.EPOLLERR == 0 || w.closed:
+	case !slices.Contains(w.fds[:w.own], int(event.Fd)):
+		_, _ = unix.GetsockoptInt(int(event.Fd), unix.SOL_SOCKET, unix.SO_ERROR) // which takes the error away
+	default:
 		w.poller.FailWithSocketError(int(event.Fd))
 		if w.onError != nil {
 			w.onError(int(event.Fd))

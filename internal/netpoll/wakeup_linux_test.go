@@ -77,3 +77,77 @@ func TestWakeup_WatchesNoneOnceUnmasked(t *testing.T) {
 		t.Errorf("Wait: %v, want EBADF", err)
 	}
 }
+
+// A socket that is added later ends waits like the others, watched or not by then; what is wrong with
+// it is no failure of the wait.
+func TestWakeup_Watch(t *testing.T) {
+	quiet, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(quiet)
+	for _, watched := range []bool{false, true} {
+		w, err := NewWakeup(quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if watched {
+			if err := w.Poller().Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("nothing has come, and Wait: %v", err)
+			}
+		}
+		if err := w.Watch(event(t)); err != nil {
+			t.Fatal(err)
+		}
+		for _, masked := range []bool{false, true, false} { // which takes it out, and in again
+			if w.Mask(masked); masked {
+				continue
+			}
+			if err := w.Poller().Wait(t.Context()); err != nil {
+				t.Errorf("watched %v: %v", watched, err)
+			}
+		}
+	}
+}
+
+// refusedSocket returns a UDP socket with an error that waits for its next call: nobody listens where
+// it has sent to.
+func refusedSocket(t *testing.T) int {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	nobody := &unix.SockaddrInet4{Port: 1, Addr: [4]byte{127, 0, 0, 1}}
+	if err := errors.Join(unix.Connect(fd, nobody), unix.Send(fd, []byte("?"), 0)); err != nil {
+		t.Skip(err)
+	}
+	return fd
+}
+
+// An error of one of the first sockets is the wait's; of one that was added it ends the wait, once.
+func TestWakeup_ErrorsOfAddedSockets(t *testing.T) {
+	w, err := NewWakeup(refusedSocket(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if err := w.Poller().Wait(t.Context()); !errors.Is(err, unix.ECONNREFUSED) {
+		t.Errorf("of its own socket: %v, want ECONNREFUSED", err)
+	}
+	if err := w.Watch(refusedSocket(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Poller().Wait(t.Context()); err != nil {
+		t.Errorf("of an added one: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := w.Poller().Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("again: %v, want the context's error", err)
+	}
+}

@@ -47,10 +47,15 @@ type inbox struct {
 	handed  transport.Stamp // of the last datagram that was handed out
 	trains  bool            // the last call brought some
 	idle    bool            // the last call found nothing
-	got, at int             // messages received, and handed out
-	rest    []byte          // what is left of message at
-	cut     int             // the length of its datagrams
-	from    netip.AddrPort  // its sender
+	near    bool            // the connection had something last
+	looks   int             // that found nothing since the last one at both sockets
+
+	fromNear, fromOthers int // messages of late, by the connection and by the link's own socket
+
+	got, at int            // messages received, and handed out
+	rest    []byte         // what is left of message at
+	cut     int            // the length of its datagrams
+	from    netip.AddrPort // its sender
 }
 
 func (in *inbox) init() {
@@ -91,7 +96,14 @@ func (s *socket) receive() error {
 		s.rxMu.Unlock()
 		return unix.EBADF
 	}
-	n, e := in.call(uintptr(s.fd))
+	n, e := s.look()
+	if e == 0 && n >= streamLen && !in.joins {
+		in.joins = true
+		joinTrains(s.fd)
+		if s.near.up {
+			joinTrains(s.near.fd)
+		}
+	}
 	s.rxMu.Unlock()
 	switch e {
 	case 0:
@@ -109,9 +121,9 @@ func (s *socket) receive() error {
 // call receives what is there. After a call that found nothing it is for one message alone: the
 // messages of a program that is awaited come one by one, and recvmmsg costs 0.1 µs more. So does a
 // socket that joins trains: it is one from the first stream of messages on.
-func (in *inbox) call(fd uintptr) (n int, e unix.Errno) {
+func (in *inbox) call(fd int) (n int, e unix.Errno) {
 	if in.idle {
-		e = in.receiveOne(fd)
+		e = in.receiveOne(uintptr(fd))
 		in.idle = e != 0
 		return 1, e
 	}
@@ -119,15 +131,14 @@ func (in *inbox) call(fd uintptr) (n int, e unix.Errno) {
 	if in.trains {
 		most, in.trains = inboxTrains, false
 	}
-	got, _, e := unix.RawSyscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&in.msgs[0])), uintptr(most),
+	got, _, e := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&in.msgs[0])), uintptr(most),
 		unix.MSG_DONTWAIT, 0, 0)
 	in.idle = e != 0
-	if !in.joins && e == 0 && got >= streamLen {
-		in.joins = true
-		_ = unix.SetsockoptInt(int(fd), unix.SOL_UDP, unix.UDP_GRO, 1) // Linux 5.0; before, they come singly
-	}
 	return int(got), e
 }
+
+// joinTrains has a socket hand out a train as one message: Linux 5.0; before, they come singly.
+func joinTrains(fd int) { _ = unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_GRO, 1) }
 
 // receiveOne receives one message: without control messages, as long as it cannot be a train.
 func (in *inbox) receiveOne(fd uintptr) (e unix.Errno) {

@@ -30,6 +30,7 @@ type socket struct {
 	family int
 	wakeup *netpoll.Wakeup
 	out    couplings
+	near   connection
 
 	fragmented atomic.Uint64 // datagrams sent in fragments
 
@@ -41,7 +42,8 @@ type socket struct {
 	left   atomic.Bool // the inbox has datagrams that no Poll has taken
 	masked atomic.Bool
 	waits  atomic.Int32 // that are in progress
-	lost   uint64       // drops when the socket was closed; guarded by rxMu
+	woken  atomic.Bool  // a wait has ended since the last look at both sockets
+	lost   uint64       // drops of sockets that are closed; guarded by rxMu
 }
 
 // address is a socket address as system calls take it.
@@ -56,7 +58,7 @@ const onInterfaceAlone = true
 // openSocket makes a socket bound to an address or, for a multicast group, to its port on an
 // interface: a socket bound to an address does not hear groups.
 func openSocket(at netip.AddrPort, ifname string, group netip.Addr, receiveBuffer int) (_ *socket, err error) {
-	s := &socket{family: familyOf(at.Addr())}
+	s := &socket{family: familyOf(at.Addr()), near: connection{fd: -1}}
 	s.fd, err = unix.Socket(s.family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -83,6 +85,10 @@ func openSocket(at netip.AddrPort, ifname string, group netip.Addr, receiveBuffe
 	}
 	s.wakeup.OnError(s.forgetStamps)
 	s.in.init()
+	if !group.IsValid() {
+		ifname = ""
+	}
+	s.openBeside(ifname, receiveBuffer)
 	return s, nil
 }
 
@@ -214,7 +220,9 @@ func (s *socket) wait(ctx context.Context) error {
 	if s.left.Load() && !s.masked.Load() {
 		return nil
 	}
-	return s.wakeup.Poller().Wait(ctx)
+	err := s.wakeup.Poller().Wait(ctx)
+	s.woken.Store(true)
+	return err
 }
 
 // polled says that a Poll is over. What it has left ends a wait that had looked before: the kernel
@@ -229,12 +237,18 @@ func (s *socket) polled() {
 func (s *socket) drops() uint64 {
 	s.rxMu.Lock()
 	defer s.rxMu.Unlock()
-	if s.fd < 0 {
-		return s.lost
+	return s.lost + dropsOf(s.fd) + dropsOf(s.near.fd)
+}
+
+// dropsOf returns how many datagrams for a socket the kernel had no room for; none, if it is not
+// open.
+func dropsOf(fd int) uint64 {
+	if fd < 0 {
+		return 0
 	}
 	var info [9]uint32
 	size := uint32(unsafe.Sizeof(info))
-	_, _, e := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(s.fd), unix.SOL_SOCKET, unix.SO_MEMINFO,
+	_, _, e := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_MEMINFO,
 		uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
 	if e != 0 {
 		return 0
@@ -244,7 +258,6 @@ func (s *socket) drops() uint64 {
 
 // close closes the socket. No send is under way, and none follows.
 func (s *socket) close() error {
-	lost := s.drops()
 	s.stamping.Close(s.fd)
 	if s.wakeup != nil {
 		s.wakeup.Poller().Close()
@@ -253,6 +266,8 @@ func (s *socket) close() error {
 	s.rxMu.Lock()
 	defer s.rxMu.Unlock()
 	fd := s.fd
-	s.fd, s.lost = -1, lost
+	s.lost += dropsOf(fd) + dropsOf(s.near.fd)
+	s.closeBeside()
+	s.fd = -1
 	return unix.Close(fd)
 }

@@ -27,6 +27,7 @@ func (l *stampLog) add(s *socket) {
 func (l *Link) StampFrames(on bool) error {
 	l.txMu.Lock()
 	defer l.txMu.Unlock()
+	l.socket.disconnect() // the link's own socket alone has them
 	return l.wrap("stamp frames", l.socket.stampFrames(on, interfaceOf(l.local.Addr())))
 }
 

@@ -27,6 +27,7 @@ type couplings struct {
 	alone map[address]struct{}
 
 	msgs [batch]unix.Mmsghdr
+	to   [batch]*address // of msgs
 	size [batch]segmentSize
 	vec  [2 * batch]unix.Iovec
 
@@ -191,6 +192,7 @@ func (o *couplings) put(ds []datagram) {
 		vec[i].Base = &ds[i].b[0]
 		vec[i].SetLen(len(ds[i].b))
 	}
+	o.to[o.messages] = ds[0].to
 	h := &o.msgs[o.messages].Hdr
 	h.Name, h.Namelen = (*byte)(unsafe.Pointer(&ds[0].to.raw)), ds[0].to.len
 	h.Iov = &vec[0]
@@ -209,21 +211,57 @@ func (o *couplings) put(ds []datagram) {
 	o.used += len(ds)
 }
 
-// give hands messages to the kernel and returns how many it took. The call does not block, so the
-// Go scheduler need not know of it.
-func (s *socket) give(messages int) (int, unix.Errno) {
-	defer clear(s.out.vec[:s.out.used]) // keeps no payload of the caller's alive
-	fd := uintptr(s.fd)
-	if h := &s.out.msgs[0].Hdr; messages == 1 && h.Control == nil {
-		_, _, e := unix.RawSyscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(h.Iov.Base)), uintptr(h.Iov.Len),
-			unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(h.Name)), uintptr(h.Namelen))
+// give hands messages to the kernel and returns how many it took. What the connection does not take
+// goes by the link's own socket, which says why; an error that waits for the connection's next call
+// is of datagrams before.
+func (s *socket) give(messages int) (n int, e unix.Errno) {
+	defer func() { // keeps no payload of the caller's alive, and no station
+		clear(s.out.vec[:s.out.used])
+		clear(s.out.to[:s.out.messages])
+	}()
+	fd := s.route()
+	if fd == s.fd {
+		return s.giveBy(fd, messages)
+	}
+	s.out.names(false)
+	n, e = s.giveBy(fd, messages)
+	if e == unix.ECONNREFUSED {
+		n, e = s.giveBy(fd, messages)
+	}
+	if e == 0 || busy(e) {
+		return n, e
+	}
+	s.out.names(true)
+	if n, e = s.giveBy(s.fd, messages); e == 0 {
+		s.near.unwanted.Store(true)
+	}
+	return n, e
+}
+
+// names gives the messages their destinations' addresses, or none, for a connected socket.
+func (o *couplings) names(on bool) {
+	for i, to := range o.to[:o.messages] {
+		h := &o.msgs[i].Hdr
+		if h.Name, h.Namelen = nil, 0; on {
+			h.Name, h.Namelen = (*byte)(unsafe.Pointer(&to.raw)), to.len
+		}
+	}
+}
+
+// giveBy hands messages to a socket. The call does not block, so the Go scheduler need not know of
+// it.
+func (s *socket) giveBy(fd, messages int) (int, unix.Errno) {
+	o := &s.out
+	if h := &o.msgs[0].Hdr; messages == 1 && h.Control == nil {
+		_, _, e := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(h.Iov.Base)),
+			uintptr(h.Iov.Len), unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(h.Name)), uintptr(h.Namelen))
 		if e != 0 {
 			return 0, e
 		}
 		return 1, 0
 	}
-	n, _, e := unix.RawSyscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&s.out.msgs[0])), uintptr(messages),
-		unix.MSG_DONTWAIT, 0, 0)
+	n, _, e := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&o.msgs[0])),
+		uintptr(messages), unix.MSG_DONTWAIT, 0, 0)
 	if e != 0 {
 		return 0, e
 	}
