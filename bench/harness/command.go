@@ -32,12 +32,16 @@ type Programs struct {
 }
 
 // Kept names the environment's variable of a folder in which rawlane is built, and stays: the next
-// benchmark does not link it anew.
+// benchmark does not link it anew. It is made where it is not there yet.
 const Kept = "RAWLANE_BENCH_PROGRAMS"
 
 // Build builds the programs into dir, or rawlane where Kept says.
 func Build(ctx context.Context, dir string) (p Programs, err error) {
-	p.Rawlane = filepath.Join(cmp.Or(os.Getenv(Kept), dir), "rawlane")
+	folder := cmp.Or(os.Getenv(Kept), dir)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return p, fmt.Errorf("%s: %w", Kept, err)
+	}
+	p.Rawlane = filepath.Join(folder, "rawlane")
 	if err := BuildTool(ctx, "cmd/rawlane", p.Rawlane); err != nil {
 		return p, err
 	}

@@ -54,7 +54,8 @@ func TestBuildTool_EndsWithItsContext(t *testing.T) {
 
 // rawlane is built where the environment says, and stays: other programs of the benchmark do not.
 func TestBuild_Kept(t *testing.T) {
-	bin, dir, kept := t.TempDir(), t.TempDir(), t.TempDir()
+	bin, dir := t.TempDir(), t.TempDir()
+	kept := filepath.Join(t.TempDir(), "not", "yet", "there")
 	t.Setenv("PATH", bin) // no C compiler
 	t.Setenv("CC", "")
 	const program = "#!/bin/sh\nwhile [ \"$1\" != -o ]; do shift; done; echo built >\"$2\"\n"
