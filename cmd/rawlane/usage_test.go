@@ -36,6 +36,8 @@ func TestMisuse(t *testing.T) {
 		{"testbed list --name x", "--name: all beds are listed (leave it out)"},
 		{"demo --link foo", `--link "foo": want one of fabric, packet, ring, shm, udp, xdp`},
 		{"node --node 0 --listen 127.0.0.1", "--listen 127.0.0.1: where are the others? Give --seeds, or a --hostfile of addresses"},
+		{"node --node 0 --listen 127.0.0.1:99999 --seeds 127.0.0.2", `--listen "127.0.0.1:99999": port 99999: want 65535 at most`},
+		{"node --node 0 --listen [::1 --seeds ::2", `--listen "[::1": not an address (want an IP address or host name`},
 		{"node --node 0 --link ring --seeds 127.0.0.1", "--listen and --seeds are of --link udp, and not of ring"},
 		{"node --node 0 --listen 127.0.0.1 --seeds 127.0.0.2 --interface lo", "--listen and --interface: want one of the two"},
 		{"bench barrier --nics 2 --node 0 --seeds 127.0.0.1", "--nics 2: --listen and --seeds are for one"},

@@ -99,12 +99,30 @@ func unspecified(a netip.Addr) netip.Addr {
 // addrForm says how an address is written.
 const addrForm = "want an IP address or host name, and perhaps a port, such as 10.0.0.1:7401 or [fd00::1]:7401"
 
+// CheckAddr says what is wrong with the form of an address, as Config, Station and Open take it: an
+// IP address or host name, and perhaps a port, or the name of one. Host names are not looked up.
+func CheckAddr(addr string) error {
+	full, err := withPort(addr)
+	if err != nil {
+		return err
+	}
+	_, port, err := net.SplitHostPort(full)
+	if err == nil {
+		_, err = net.LookupPort("udp", port)
+	}
+	return err
+}
+
 // withPort returns an address with its port. IP addresses have one form.
 func withPort(addr string) (string, error) {
 	if at, err := netip.ParseAddrPort(addr); err == nil {
 		return netip.AddrPortFrom(at.Addr().Unmap(), at.Port()).String(), nil
 	}
-	if ip, err := netip.ParseAddr(strings.Trim(addr, "[]")); err == nil {
+	bare := addr
+	if inside, ok := strings.CutPrefix(addr, "["); ok && strings.HasSuffix(inside, "]") {
+		bare = inside[:len(inside)-1]
+	}
+	if ip, err := netip.ParseAddr(bare); err == nil {
 		return netip.AddrPortFrom(ip.Unmap(), DefaultPort).String(), nil
 	}
 	host, port, err := net.SplitHostPort(addr)

@@ -13,34 +13,15 @@ import (
 	"github.com/rawlane/rawlane/transport/udp"
 )
 
-// checkPaths refuses what is no address of a udp link.
+// checkPaths refuses what is no address of a udp link: nobody is reached at port 0.
 func checkPaths(addrs []string) error {
 	for _, addr := range addrs {
-		if !isAddress(addr) {
+		if udp.CheckAddr(addr) != nil || strings.HasSuffix(addr, ":0") {
 			return cli.Misuse("--path %q: want ADDRESS[:PORT], such as 10.0.0.2:27401, node3 or [fd00::1]:27401, "+
 				"with a port of 1 to 65535 or the name of one", addr)
 		}
 	}
 	return nil
-}
-
-// isAddress reports whether text is an IP address or host name, perhaps with a port.
-func isAddress(text string) bool {
-	if _, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
-		return true
-	}
-	if at, err := netip.ParseAddrPort(text); err == nil {
-		return at.Port() != 0
-	}
-	host := text
-	if before, port, err := net.SplitHostPort(text); err == nil {
-		number, err := net.LookupPort("udp", port)
-		if err != nil || number == 0 {
-			return false
-		}
-		host = before
-	}
-	return host != "" && !strings.ContainsAny(host, ":[]/ ")
 }
 
 // examinePath finds out how long packets may be on the way to where a udp link listens.

@@ -60,6 +60,11 @@ func (c *ClusterFlags) validateUDP() error {
 	case c.Kind != overUDP:
 		return cli.Misuse("--listen and --seeds are of --link udp, and not of %s", c.Kind)
 	}
+	if c.listen != "" {
+		if err := udp.CheckAddr(c.listen); err != nil {
+			return cli.Misuse("--listen %q: %v", c.listen, err)
+		}
+	}
 	switch {
 	case c.NICs > 1:
 		return cli.Misuse("--nics %d: --listen and --seeds are for one (a --hostfile lists more)", c.NICs)
