@@ -61,7 +61,8 @@ func NewWakeup(fds ...int) (*Wakeup, error) {
 	return w, nil
 }
 
-// Watch adds a socket to the others, whose errors end a wait and are not the wait's.
+// Watch adds a socket to the others, whose errors end a wait and are not the wait's. Unwatch it
+// before it is closed.
 func (w *Wakeup) Watch(fd int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -72,6 +73,20 @@ func (w *Wakeup) Watch(fd int) error {
 	}
 	w.fds = append(w.fds, fd)
 	return nil
+}
+
+// Unwatch takes a socket out again that Watch may have added.
+func (w *Wakeup) Unwatch(fd int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := slices.Index(w.fds, fd)
+	if i < w.own {
+		return
+	}
+	w.fds = slices.Delete(w.fds, i, i+1)
+	if w.watched && !w.closed {
+		_ = w.control(unix.EPOLL_CTL_DEL, fd) // closing it does so, too
+	}
 }
 
 // OnError has f called when a wait ends by an error of a socket, or by what is in its error queue,

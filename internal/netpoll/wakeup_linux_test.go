@@ -99,7 +99,11 @@ func TestWakeup_Watch(t *testing.T) {
 				t.Fatalf("nothing has come, and Wait: %v", err)
 			}
 		}
-		if err := w.Watch(event(t)); err != nil {
+		fd, err := unix.Eventfd(1, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Watch(fd); err != nil {
 			t.Fatal(err)
 		}
 		for _, masked := range []bool{false, true, false} { // which takes it out, and in again
@@ -109,6 +113,15 @@ func TestWakeup_Watch(t *testing.T) {
 			if err := w.Poller().Wait(t.Context()); err != nil {
 				t.Errorf("watched %v: %v", watched, err)
 			}
+		}
+		w.Unwatch(fd)
+		if err := unix.Close(fd); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if err := w.Poller().Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("without it, Wait: %v", err)
 		}
 	}
 }

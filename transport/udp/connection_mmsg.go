@@ -18,14 +18,13 @@ import (
 // refuses to send by it goes by the link's own socket, which also has what comes from all others.
 type connection struct {
 	fd       int         // -1: the system makes none. It is opened with the link, in its network namespace
-	bound    bool        // to the link's port; then it is watched, too
 	to       address     // of the station; the link's own, when there is none
 	peer     address     // that the last datagrams went to
 	streak   int         // how many did
 	wanted   int         // how long a streak makes a connection
 	unwanted atomic.Bool // others' datagrams crowd it out
 
-	up, drained bool // connected to a station; nothing is left of one before. Changed under rxMu
+	bound, up bool // to the link's port, and watched; connected to a station. Changed under rxMu, too
 }
 
 // Bounds of a connection. One that others' datagrams crowd out costs a look at a second socket, and
@@ -44,7 +43,7 @@ const otherLooks = 4
 // openBeside makes the socket beside the link's own, whose settings it has.
 func (s *socket) openBeside(ifname string, receiveBuffer int) {
 	c := &s.near
-	c.wanted, c.drained = firstStreak, true
+	c.wanted = firstStreak
 	fd, err := unix.Socket(s.family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if c.fd = fd; err != nil {
 		return
@@ -62,10 +61,13 @@ func (s *socket) openBeside(ifname string, receiveBuffer int) {
 	}
 }
 
+// closeBeside closes the connection for good. The caller holds rxMu.
 func (s *socket) closeBeside() {
 	if s.near.fd >= 0 {
+		s.wakeup.Unwatch(s.near.fd)
+		s.lost += dropsOf(s.near.fd)
 		_ = unix.Close(s.near.fd) // the link's own does all that it did
-		s.near.fd, s.near.up = -1, false
+		s.near.fd, s.near.bound, s.near.up = -1, false, false
 	}
 }
 
@@ -103,20 +105,16 @@ func (s *socket) connect(to *address) bool {
 		return false
 	}
 	c.wanted = min(2*c.wanted, longestStreak)
-	if !c.bound {
-		if s.share() != nil || s.wakeup.Watch(c.fd) != nil {
-			s.rxMu.Lock()
-			defer s.rxMu.Unlock()
-			s.closeBeside()
-			return false
-		}
-		c.bound = true
-	}
-	if !c.connect(to) {
-		return false
-	}
+	usable := c.bound || s.share() == nil && s.wakeup.Watch(c.fd) == nil
+	connected := usable && c.connect(to)
 	s.rxMu.Lock()
 	defer s.rxMu.Unlock()
+	if c.bound = usable; !connected {
+		if !c.up { // unconnected, it would have what comes from others
+			s.closeBeside()
+		}
+		return false
+	}
 	c.up = true
 	if s.in.joins {
 		joinTrains(c.fd)
@@ -166,8 +164,7 @@ func (s *socket) disconnect() {
 	c.to = address{}
 	s.rxMu.Lock()
 	defer s.rxMu.Unlock()
-	if c.up, c.drained, s.in.near = false, false, false; !parked {
-		s.lost += dropsOf(c.fd)
+	if c.up, s.in.near = false, false; !parked {
 		s.closeBeside()
 	}
 }
@@ -181,19 +178,12 @@ func (s *socket) hearNoGroups() error {
 	return unix.SetsockoptInt(s.fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_ALL, 0)
 }
 
-// look receives what is there, first of all by the socket that had something last. The caller holds
-// rxMu.
+// look receives what is there, first of all by the socket that had something last. Something may be
+// left in the other one when the connection is over, too. The caller holds rxMu.
 func (s *socket) look() (n int, e unix.Errno) {
-	in, c := &s.in, &s.near
-	if !c.up {
-		if n, e = in.call(s.fd); e == 0 || c.drained || c.fd < 0 {
-			return n, e
-		}
-		if n, other := in.call(c.fd); other == 0 {
-			return n, 0
-		}
-		c.drained = true
-		return n, e
+	in := &s.in
+	if !s.near.bound {
+		return in.call(s.fd)
 	}
 	in.looks++
 	both, first := in.looks >= otherLooks || s.woken.Load(), in.near
@@ -228,7 +218,7 @@ func (s *socket) lookAt(near bool) (n int, e unix.Errno) {
 		in.fromOthers += n
 	}
 	if in.fromNear+in.fromOthers >= crowdedOf {
-		if in.fromOthers >= crowdedFrom {
+		if in.fromOthers >= crowdedFrom && s.near.up {
 			s.near.unwanted.Store(true)
 		}
 		in.fromNear, in.fromOthers = 0, 0

@@ -243,8 +243,42 @@ func TestConnection_Refused(t *testing.T) {
 		t.Fatal(err)
 	}
 	count(t, b, 100)
+	waitsWell(t, a)
 	converse(t, b, a, 10)
 	converse(t, a, b, 4*firstStreak)
+}
+
+// waitsWell checks that a wait for what does not come ends by its context.
+func waitsWell(t *testing.T, l *Link) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	for range 2 { // the first may be for what another wait has left
+		if err := l.Wait(ctx); err != nil {
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Wait: %v", err)
+			}
+			return
+		}
+	}
+	t.Error("waits end, and nothing has come")
+}
+
+// Where there is no way to a station there is no connection, nor a socket that could have what others
+// send.
+func TestConnect_NoWay(t *testing.T) {
+	a, b := linked(t)
+	waitsWell(t, a)
+	far := a.socket.address(netip.MustParseAddrPort("192.0.2.1:7401")) // not from loopback's address
+	if a.socket.connect(&far) {
+		t.Skip("there is a way")
+	}
+	if fd := a.socket.near.fd; fd >= 0 {
+		t.Errorf("socket %d is open", fd)
+	}
+	waitsWell(t, a)
+	converse(t, a, b, 2*firstStreak)
+	converse(t, b, a, 10)
 }
 
 // A link whose frames are stamped has no connection: the stamps are the link's own socket's.

@@ -266,7 +266,7 @@ func (s *socket) close() error {
 	s.rxMu.Lock()
 	defer s.rxMu.Unlock()
 	fd := s.fd
-	s.lost += dropsOf(fd) + dropsOf(s.near.fd)
+	s.lost += dropsOf(fd)
 	s.closeBeside()
 	s.fd = -1
 	return unix.Close(fd)
