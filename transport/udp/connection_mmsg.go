@@ -23,6 +23,8 @@ type connection struct {
 	streak   int         // how many did
 	wanted   int         // how long a streak makes a connection
 	unwanted atomic.Bool // others' datagrams crowd it out
+	device   string      // that the link's own socket is bound to, if any
+	placed   bool        // it was connected before
 
 	bound, up bool // to the link's port, and watched; connected to a station. Changed under rxMu, too
 }
@@ -43,7 +45,7 @@ const otherLooks = 4
 // openBeside makes the socket beside the link's own, whose settings it has.
 func (s *socket) openBeside(ifname string, receiveBuffer int) {
 	c := &s.near
-	c.wanted = firstStreak
+	c.wanted, c.device = firstStreak, ifname
 	fd, err := unix.Socket(s.family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if c.fd = fd; err != nil {
 		return
@@ -105,10 +107,10 @@ func (s *socket) connect(to *address) bool {
 		return false
 	}
 	c.wanted = min(2*c.wanted, longestStreak)
-	usable := c.bound || s.share() == nil && s.wakeup.Watch(c.fd) == nil
-	connected := usable && c.connect(to)
 	s.rxMu.Lock()
 	defer s.rxMu.Unlock()
+	usable := c.bound || s.share() == nil && s.wakeup.Watch(c.fd) == nil
+	connected := usable && c.connect(to)
 	if c.bound = usable; !connected {
 		if !c.up { // unconnected, it would have what comes from others
 			s.closeBeside()
@@ -141,8 +143,18 @@ func (s *socket) share() error {
 	return errors.Join(err, both(0))
 }
 
-// connect is connect(2), which never blocks.
+// connect is connect(2), which never blocks. It finds out anew by which address and interface the
+// way to a station leads: those of the last one would stay, where the link's own socket has none.
 func (c *connection) connect(to *address) bool {
+	if c.placed {
+		nobody := unix.RawSockaddrInet6{Family: unix.AF_UNSPEC}
+		_, _, e := unix.RawSyscall(unix.SYS_CONNECT, uintptr(c.fd), uintptr(unsafe.Pointer(&nobody)),
+			unix.SizeofSockaddrInet6)
+		if c.up = false; e != 0 || c.device != "" && unix.BindToDevice(c.fd, c.device) != nil {
+			return false
+		}
+	}
+	c.placed = true
 	_, _, e := unix.RawSyscall(unix.SYS_CONNECT, uintptr(c.fd), uintptr(unsafe.Pointer(&to.raw)), uintptr(to.len))
 	if e == 0 {
 		c.to = *to

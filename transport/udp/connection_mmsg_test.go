@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -191,6 +192,46 @@ func TestConnection_ToAnother(t *testing.T) {
 	converse(t, b, a, 10)
 }
 
+// The connection of a link of all addresses has the one that leads to its station, whatever led to
+// the one before; and it is still none of another interface's.
+func TestConnection_AddressOfTheWay(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	links := map[string]*Link{}
+	for _, c := range []struct {
+		name, listen string
+		node         int
+	}{{"all", "0.0.0.0:7401", 0}, {"here", "127.0.0.1:7402", 0}, {"there", testbed.IP(1, 0).String() + ":7401", 1}} {
+		err := bed.Node(c.node).Do(func() (err error) {
+			links[c.name], err = Open(c.listen, Config{MAC: numbered(len(links) + 1)})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer links[c.name].Close()
+	}
+	all := links["all"]
+	streak := firstStreak
+	for _, c := range []struct{ to, from string }{
+		{"here", "127.0.0.1"}, {"there", testbed.IP(0, 0).String()}, {"here", "127.0.0.1"},
+	} {
+		to := links[c.to]
+		if err := all.AddStation(Station{Addr: to.Addr().String(), MAC: to.mac}); err != nil {
+			t.Log(err) // known already
+		}
+		converse(t, all, to, streak)
+		streak *= 2
+		sa, err := unix.Getsockname(all.socket.near.fd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if from := netip.AddrFrom4(sa.(*unix.SockaddrInet4).Addr).String(); !all.socket.near.up || from != c.from {
+			t.Errorf("connected (%v) from %v, want %v", all.socket.near.up, from, c.from)
+		}
+		converse(t, to, all, 10)
+	}
+}
+
 // A peer that has ended stops neither sends nor waits, and is heard again when it is back.
 func TestConnection_PeerEnds(t *testing.T) {
 	a, b := conversing(t)
@@ -324,8 +365,10 @@ func TestConnection_HearsNoGroups(t *testing.T) {
 		if l.socket.family == unix.AF_INET6 {
 			level, option = unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_ALL
 		}
-		if all, err := unix.GetsockoptInt(l.socket.near.fd, level, option); all != 0 || err != nil {
-			t.Errorf("%s: hears %d, %v; want 0", listen, all, err)
+		for level, option := range map[int]int{unix.IPPROTO_IP: unix.IP_MULTICAST_ALL, level: option} {
+			if all, err := unix.GetsockoptInt(l.socket.near.fd, level, option); all != 0 || err != nil {
+				t.Errorf("%s: level %d: hears %d, %v; want 0", listen, level, all, err)
+			}
 		}
 	}
 }
