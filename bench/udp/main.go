@@ -80,8 +80,8 @@ func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 	r.Targets = []harness.Target{
 		{What: "64 bytes at most 1.25 x polled UDP in C", Limit: 1.25,
 			Got: b.latency.Find(latency).Over(b.latency.Find(cPolled))},
-		{What: "messages in place at least 0.8 x trains in C whose receiver sleeps", Limit: 0.8, AtLeast: true,
-			Got: b.stream.Find(inPlace).Over(b.stream.Find(cSleeps))}, // which copies none of them, either
+		{What: "messages at least 0.8 x trains in C whose receiver sleeps", Limit: 0.8, AtLeast: true,
+			Got: b.stream.Find(frames).Over(b.stream.Find(cSleeps))},
 		{What: "put of 1 MiB at least 0.4 x trains in C whose receiver sleeps", Limit: 0.4, AtLeast: true,
 			Got: b.stream.Find(puts).Over(b.stream.Find(cSleeps))}, // 2 GB/s where those reach 5
 	}

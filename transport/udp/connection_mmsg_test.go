@@ -193,7 +193,7 @@ func TestConnection_ToAnother(t *testing.T) {
 }
 
 // The connection of a link of all addresses has the one that leads to its station, whatever led to
-// the one before; and it is still none of another interface's.
+// the one before.
 func TestConnection_AddressOfTheWay(t *testing.T) {
 	bed := testbed.ForTest(t, testbed.Config{})
 	links := map[string]*Link{}

@@ -48,7 +48,7 @@ type inbox struct {
 	trains  bool            // the last call brought some
 	idle    bool            // the last call found nothing
 	near    bool            // the connection had something last
-	looks   int             // that found nothing since the last one at both sockets
+	looks   int             // since the last one at both sockets
 
 	fromNear, fromOthers int // messages of late, by the connection and by the link's own socket
 

@@ -194,7 +194,6 @@ func (o *couplings) put(ds []datagram) {
 	}
 	o.to[o.messages] = ds[0].to
 	h := &o.msgs[o.messages].Hdr
-	h.Name, h.Namelen = (*byte)(unsafe.Pointer(&ds[0].to.raw)), ds[0].to.len
 	h.Iov = &vec[0]
 	h.SetIovlen(len(ds))
 	h.Control = nil
@@ -220,26 +219,26 @@ func (s *socket) give(messages int) (n int, e unix.Errno) {
 		clear(s.out.to[:s.out.messages])
 	}()
 	fd := s.route()
-	if fd == s.fd {
-		return s.giveBy(fd, messages)
-	}
-	s.out.names(false)
+	s.out.name(fd == s.fd)
 	n, e = s.giveBy(fd, messages)
+	if fd == s.fd {
+		return n, e
+	}
 	if e == unix.ECONNREFUSED {
 		n, e = s.giveBy(fd, messages)
 	}
 	if e == 0 || busy(e) {
 		return n, e
 	}
-	s.out.names(true)
+	s.out.name(true)
 	if n, e = s.giveBy(s.fd, messages); e == 0 {
 		s.near.unwanted.Store(true)
 	}
 	return n, e
 }
 
-// names gives the messages their destinations' addresses, or none, for a connected socket.
-func (o *couplings) names(on bool) {
+// name gives the messages their destinations' addresses, or none, for a connected socket.
+func (o *couplings) name(on bool) {
 	for i, to := range o.to[:o.messages] {
 		h := &o.msgs[i].Hdr
 		if h.Name, h.Namelen = nil, 0; on {
