@@ -153,17 +153,17 @@ type Variant struct {
 }
 
 // RunRounds runs the variants in turns, so that a slow moment of the machine slows all of them.
-// Where limits are to be met, those of which some results were slowed have further turns, at most
-// as many again.
+// Where limits are to be met, those of which some results were slowed have further turns: at most
+// as many again, and three times as many while fewer than half of what was asked for were not.
 func (b *Bench) RunRounds(ctx context.Context, all []Variant) error {
 	if b.watches {
 		defer speed.watch(ctx)()
 	}
 	all = slices.Clone(all)
 	rows := make([][]*Row, len(all))
-	for round := range 2 * b.Rounds {
+	for round := range 4 * b.Rounds {
 		for k, v := range all {
-			if v.Run == nil || round >= b.Rounds && !b.lacksRounds(rows[k]) {
+			if v.Run == nil || round >= b.Rounds && !b.lacksRounds(rows[k], round) {
 				continue
 			}
 			speed.takeRows()
@@ -183,15 +183,19 @@ func (b *Bench) RunRounds(ctx context.Context, all []Variant) error {
 }
 
 // lacksRounds reports whether a variant is to have a further turn: some of its results were slowed,
-// and not most of them, as on a machine that is always slow.
-func (b *Bench) lacksRounds(rows []*Row) bool {
+// and not nearly all of them, as on a machine that is always slow.
+func (b *Bench) lacksRounds(rows []*Row, round int) bool {
+	want := b.Rounds
+	if round >= 2*b.Rounds {
+		want = (b.Rounds + 1) / 2
+	}
 	lacks, slowed, all := false, 0, 0
 	for _, r := range rows {
 		n := r.slowed()
-		lacks = lacks || len(r.Values)-n < b.Rounds
+		lacks = lacks || len(r.Values)-n < want
 		slowed, all = slowed+n, all+len(r.Values)
 	}
-	return b.limits && lacks && 4*slowed <= 3*all
+	return b.limits && lacks && 8*slowed <= 7*all
 }
 
 // LeftOut says what is not compared, and why.

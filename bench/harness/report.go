@@ -148,7 +148,7 @@ func (r *Report) printSlowed(out io.Writer) {
 	if slowed == 0 {
 		return
 	}
-	fmt.Fprintf(out, "Others of this machine slowed the cores during %d of %d results; "+
+	fmt.Fprintf(out, "Others of this machine slowed the cores, or moved them apart, during %d of %d results; "+
 		"%d of these do not count: those of tables whose rows all have better ones.\n\n", slowed, all, dropped)
 }
 

@@ -6,16 +6,15 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"time"
 )
 
 // Row is a line of a table: the result of each round.
 type Row struct {
 	Name   string
 	Values []float64
-	second []float64         // a second number of each round, if any
-	probes [][]time.Duration // of each round, by core: how quick they were
-	of     *Rows             // its table
+	second []float64 // a second number of each round, if any
+	paces  []pace    // of each round
+	of     *Rows     // its table
 }
 
 // Rows are lines in the order of their first results.
@@ -30,14 +29,14 @@ func (t *Rows) Add(name string, value float64, second ...float64) {
 	}
 	r.Values = append(r.Values, value)
 	r.second = append(r.second, second...)
-	r.probes = append(r.probes, speed.take())
+	r.paces = append(r.paces, speed.take())
 	speed.noteRow(r)
 }
 
 // slowed counts the results that were slowed.
 func (r *Row) slowed() (n int) {
-	for _, probe := range r.probes {
-		if speed.isSlow(probe) {
+	for _, p := range r.paces {
+		if speed.isSlow(p) {
 			n++
 		}
 	}
@@ -47,7 +46,7 @@ func (r *Row) slowed() (n int) {
 // Counts reports whether the result of a round counts: it was not slowed, or a row of the table has
 // none that was not. What is compared is then slowed alike.
 func (r *Row) Counts(round int) bool {
-	return round >= len(r.probes) || !speed.isSlow(r.probes[round]) || !r.of.allHaveQuick()
+	return round >= len(r.paces) || !speed.isSlow(r.paces[round]) || !r.of.allHaveQuick()
 }
 
 // allHaveQuick reports whether each row has a result that was not slowed.

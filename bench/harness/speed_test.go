@@ -70,10 +70,70 @@ func TestRunRounds_Slowed(t *testing.T) {
 	var said strings.Builder
 	report := Report{Tables: []*Table{&table, &other}}
 	report.printSlowed(&said)
-	want := "Others of this machine slowed the cores during 7 of 16 results; " +
+	want := "Others of this machine slowed the cores, or moved them apart, during 7 of 16 results; " +
 		"2 of these do not count: those of tables whose rows all have better ones.\n\n"
 	if said.String() != want {
 		t.Errorf("said %q, want %q", said.String(), want)
+	}
+}
+
+// A result of cores that were far apart is one that was slowed.
+func TestRunRounds_FarApart(t *testing.T) {
+	const near = 60 * time.Nanosecond
+	useSpeed(t)
+	var table Table
+	b := Bench{Rounds: 4, limits: true}
+	throws, turn := []time.Duration{near, 3 * near, 3 * near / 2, 5 * near, near, near}, 0
+	synctest.Test(t, func(t *testing.T) {
+		err := b.RunRounds(t.Context(), []Variant{{Name: "ours", Run: func(context.Context) error {
+			time.Sleep(time.Second)
+			speed.noteThrow(throws[turn])
+			table.Add("ours", float64(turn))
+			turn++
+			return nil
+		}}})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	if got, want := table.Find("ours").Counted(), []float64{0, 2, 4, 5}; !slices.Equal(got, want) {
+		t.Errorf("%v count, want %v", got, want)
+	}
+}
+
+// Where few results are not slowed there are up to four times as many turns, until half as many as
+// were asked for are not.
+func TestRunRounds_MoreTurns(t *testing.T) {
+	const near, far = 60 * time.Nanosecond, 300 * time.Nanosecond
+	for quick, want := range map[int]int{
+		1:   5,  // every turn
+		4:   10, // turns 0, 4 and 8
+		7:   15, // turns 0, 7 and 14
+		100: 9,  // turn 0: of more than seven eighths slowed there are no more
+	} {
+		useSpeed(t)
+		var table Table
+		b := Bench{Rounds: 5, limits: true}
+		turns := 0
+		synctest.Test(t, func(t *testing.T) {
+			err := b.RunRounds(t.Context(), []Variant{{Name: "ours", Run: func(context.Context) error {
+				time.Sleep(time.Second)
+				took := far
+				if turns%quick == 0 {
+					took = near
+				}
+				speed.noteThrow(took)
+				table.Add("ours", float64(turns))
+				turns++
+				return nil
+			}}})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		if turns != want {
+			t.Errorf("one turn in %d is quick: %d turns, want %d", quick, turns, want)
+		}
 	}
 }
 
@@ -106,12 +166,12 @@ func TestSpeedometer_Together(t *testing.T) {
 		time.Sleep(time.Second)
 		first := s.take()
 		s.note(0, time.Microsecond)
-		if second := s.take(); first[0] != 6*time.Microsecond || second[0] != first[0] {
+		if second := s.take(); first.cores[0] != 6*time.Microsecond || second.cores[0] != first.cores[0] {
 			t.Errorf("%v, then %v, want 6 µs", first, second)
 		}
 		time.Sleep(time.Second)
 		s.note(0, 3*time.Microsecond)
-		if third := s.take(); third[0] != 2*time.Microsecond {
+		if third := s.take(); third.cores[0] != 2*time.Microsecond {
 			t.Errorf("%v, want 2 µs: of the probes since", third)
 		}
 	})
@@ -125,6 +185,9 @@ func TestSpeedometer_Watch(t *testing.T) {
 		time.Sleep(probeEvery)
 	}
 	end()
+	if s.throw.count > 0 && (s.throw.quickest <= 0 || s.throw.quickest > time.Second) {
+		t.Errorf("the quickest throw took %v", s.throw.quickest)
+	}
 	for core, c := range s.cores {
 		if c.count > 0 && (c.quickest <= 0 || c.quickest > time.Second) {
 			t.Errorf("core %d: the quickest probe took %v", core, c.quickest)
