@@ -51,32 +51,52 @@ type line struct {
 // they differ by more than all that is compared.
 const streamTries = 3
 
+// moreShort is how many times more messages there are of at most shortMax bytes: they take
+// microseconds, and in a few milliseconds of them the host may have slowed all or none.
+const (
+	moreShort = 10
+	shortMax  = 1024
+)
+
 // fewerLong is how many times fewer messages of this length rawlane's benchmarks of MPI send than
 // --iters says.
 const fewerLong = 10
 
+// byLength has round trips measured: those of short messages, of which there are more, and others.
+func (p *passing) byLength(sizes []int, measure func(iters int, sizes []int) error) error {
+	shorts := slices.IndexFunc(sizes, func(size int) bool { return size > shortMax })
+	if err := measure(moreShort*p.Iters, sizes[:shorts]); err != nil {
+		return err
+	}
+	return measure(p.Iters, sizes[shorts:])
+}
+
 // ours are package mpi, what it is built on, and Go's TCP.
 func (p *passing) ours(ctx context.Context) error {
 	trips := func(name string) func(line) { return func(l line) { p.trips[l.Size].Add(name, l.P50) } }
-	iters := []string{"--iters", strconv.Itoa(p.Iters)}
 	windows := []string{"--iters", strconv.Itoa(fewerLong * *bytes / long)}
-	if err := p.bench(ctx, []string{"mpi", "latency"}, sizes, iters, trips(ours)); err != nil {
+	bytes := []string{"--bytes", strconv.Itoa(*bytes)}
+	measure := func(add func(line), flags []string, what ...string) func(int, []int) error {
+		return func(iters int, sizes []int) error {
+			return p.bench(ctx, what, sizes, append(flags, "--iters", strconv.Itoa(iters)), add)
+		}
+	}
+	if err := p.byLength(sizes, measure(trips(ours), nil, "mpi", "latency")); err != nil {
 		return err
 	}
-	err := p.bench(ctx, []string{"mpi", "put"}, putSizes, iters, func(l line) { p.puts[l.Size].Add(ours, l.P50) })
-	if err != nil {
+	written := func(l line) { p.puts[l.Size].Add(ours, l.P50) }
+	if err := p.byLength(putSizes, measure(written, nil, "mpi", "put")); err != nil {
 		return err
 	}
 	records := slices.DeleteFunc(slices.Clone(sizes), func(size int) bool { return size > memfifo.MaxRecord })
-	few := append([]string{"--bytes", strconv.Itoa(*bytes)}, iters...)
-	if err := p.bench(ctx, []string{"fifo"}, records, few, trips(push)); err != nil {
+	if err := p.byLength(records, measure(trips(push), bytes, "fifo")); err != nil {
 		return err
 	}
-	err = p.bench(ctx, []string{"latency"}, sizes[:1], append([]string{"--beside", "tcp"}, iters...), func(l line) {
+	err := measure(func(l line) {
 		if l.Link == "tcp" {
 			p.trips[short].Add(goes, l.P50)
 		}
-	})
+	}, []string{"--beside", "tcp"}, "latency")(p.Iters, []int{short})
 	if err != nil {
 		return err
 	}
@@ -85,7 +105,7 @@ func (p *passing) ours(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = p.bench(ctx, []string{"put"}, []int{long}, few, func(l line) { p.oneWay.Add(put, l.MB) })
+		err = measure(func(l line) { p.oneWay.Add(put, l.MB) }, bytes, "put")(p.Iters, []int{long})
 		if err != nil {
 			return err
 		}
@@ -105,19 +125,20 @@ func (p *passing) bench(ctx context.Context, what []string, sizes []int, flags [
 
 // pairsOf are the messages of another MPI.
 func (p *passing) pairsOf(ctx context.Context, m *peers.MPI) error {
-	half, err := m.Run(ctx, p.hosts, peers.TCP, "latency", append([]int{p.Iters}, sizes...)...)
-	if err != nil {
+	measure := func(what string, tables map[int]*harness.Table) func(int, []int) error {
+		return func(iters int, sizes []int) error {
+			took, err := m.Run(ctx, p.hosts, peers.TCP, what, append([]int{iters}, sizes...)...)
+			for size, us := range took {
+				tables[size].Add(m.Name, us)
+			}
+			return err
+		}
+	}
+	if err := p.byLength(sizes, measure("latency", p.trips)); err != nil {
 		return err
 	}
-	for size, us := range half {
-		p.trips[size].Add(m.Name, us)
-	}
-	written, err := m.Run(ctx, p.hosts, peers.TCP, "put", append([]int{p.Iters}, putSizes...)...)
-	if err != nil {
+	if err := p.byLength(putSizes, measure("put", p.puts)); err != nil {
 		return err
-	}
-	for size, us := range written {
-		p.puts[size].Add(m.Name, us)
 	}
 	for range streamTries {
 		if err := p.streamOf(ctx, m, "stream", p.oneWay); err != nil {
@@ -142,7 +163,7 @@ func (p *passing) iterations(ranks int, cores []int) int {
 	if cores == nil {
 		return max(p.Iters/100, 1)
 	}
-	return max(p.Iters/ranks, 1)
+	return max(moreShort*p.Iters/ranks, 1)
 }
 
 // oursTogether are the collective operations of package mpi.
