@@ -101,11 +101,11 @@ func (p *passing) ours(ctx context.Context) error {
 		return err
 	}
 	for range streamTries {
-		err := p.bench(ctx, []string{"mpi", "bandwidth"}, []int{long}, windows, func(l line) { p.oneWay.Add(ours, l.MB) })
-		if err != nil {
+		add := func(l line) { p.oneWay.Add(ours, l.MB) }
+		if err := p.bench(ctx, []string{"mpi", "bandwidth"}, []int{long}, windows, add); err != nil {
 			return err
 		}
-		err = measure(func(l line) { p.oneWay.Add(put, l.MB) }, bytes, "put")(p.Iters, []int{long})
+		err := measure(func(l line) { p.oneWay.Add(put, l.MB) }, bytes, "put")(p.Iters, []int{long})
 		if err != nil {
 			return err
 		}
