@@ -38,7 +38,8 @@ func (p *Port) look(d *RecvDesc) (got bool) {
 	return false
 }
 
-// TryRecv is Recv that does not wait: it polls once. ok is false if there was no message.
+// TryRecv is Recv that does not wait: it polls once, as Progress does. ok is false if there was no
+// message.
 func (p *Port) TryRecv(b []byte) (n int, from Addr, ok bool, err error) {
 	d := p.getDesc()
 	d.Buf = b
