@@ -262,7 +262,11 @@ func TestReceive_ThatDoesNotReturn(t *testing.T) {
 			t.Run(name+" in "+poll.name, func(t *testing.T) {
 				x, y := linktest.Pipe()
 				es := mcdtest.OpenLinks(t, mcdtest.Config{}, []transport.Link{x}, []transport.Link{y})
-				bad := openPort(t, es[1], 1, mcd.PortOptions{Receive: func([]mcd.Message, bool) { fail() }})
+				bad := openPort(t, es[1], 1, mcd.PortOptions{Receive: func(batch []mcd.Message, _ bool) {
+					if len(batch) > 0 { // and not where the endpoint's own goroutine makes the last call
+						fail()
+					}
+				}})
 				own, from := port(t, es[1], 2), port(t, es[0], 1)
 				send(t, from, bad.Addr(), nil)
 				var polled sync.WaitGroup

@@ -41,7 +41,7 @@ func (c *catch) play(player int, turn int64) (took time.Duration, ok bool) {
 	if player > 1 {
 		return 0, false
 	}
-	ball := turn * (perTurn + 1) // is another one in each turn: what is left of the last one is not caught
+	ball := turn * perTurn // each throw has a number of its own: what is left of the last turn is not caught
 	took = math.MaxInt64
 	for range throwTries {
 		start := time.Now()

@@ -75,7 +75,8 @@ func (p *passing) byLength(sizes []int, measure func(iters int, sizes []int) err
 func (p *passing) ours(ctx context.Context) error {
 	trips := func(name string) func(line) { return func(l line) { p.trips[l.Size].Add(name, l.P50) } }
 	windows := []string{"--iters", strconv.Itoa(fewerLong * *bytes / long)}
-	bytes := []string{"--bytes", strconv.Itoa(*bytes)}
+	length := []string{"--bytes", strconv.Itoa(*bytes)}
+	iters := []string{"--iters", strconv.Itoa(p.Iters)}
 	measure := func(add func(line), flags []string, what ...string) func(int, []int) error {
 		return func(iters int, sizes []int) error {
 			return p.bench(ctx, what, sizes, append(flags, "--iters", strconv.Itoa(iters)), add)
@@ -89,24 +90,23 @@ func (p *passing) ours(ctx context.Context) error {
 		return err
 	}
 	records := slices.DeleteFunc(slices.Clone(sizes), func(size int) bool { return size > memfifo.MaxRecord })
-	if err := p.byLength(records, measure(trips(push), bytes, "fifo")); err != nil {
+	if err := p.byLength(records, measure(trips(push), length, "fifo")); err != nil {
 		return err
 	}
-	err := measure(func(l line) {
+	err := p.bench(ctx, []string{"latency"}, []int{short}, append(iters, "--beside", "tcp"), func(l line) {
 		if l.Link == "tcp" {
 			p.trips[short].Add(goes, l.P50)
 		}
-	}, []string{"--beside", "tcp"}, "latency")(p.Iters, []int{short})
+	})
 	if err != nil {
 		return err
 	}
 	for range streamTries {
-		add := func(l line) { p.oneWay.Add(ours, l.MB) }
-		if err := p.bench(ctx, []string{"mpi", "bandwidth"}, []int{long}, windows, add); err != nil {
+		to := func(row string) func(line) { return func(l line) { p.oneWay.Add(row, l.MB) } }
+		if err := p.bench(ctx, []string{"mpi", "bandwidth"}, []int{long}, windows, to(ours)); err != nil {
 			return err
 		}
-		err := measure(func(l line) { p.oneWay.Add(put, l.MB) }, bytes, "put")(p.Iters, []int{long})
-		if err != nil {
+		if err := p.bench(ctx, []string{"put"}, []int{long}, append(iters, length...), to(put)); err != nil {
 			return err
 		}
 	}
