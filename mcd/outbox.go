@@ -14,8 +14,9 @@ import (
 // outbox is where a port puts headers before payloads, for a batch of frames.
 type outbox struct {
 	mu       sync.Mutex // guards all of it; taken inside sendQueue.mu
-	bufs     [][]byte   // as many as were ever needed at once, up to sendBatch
-	size     int
+	memory   []byte     // of the frames that are copied, side by side; as much as a batch ever took
+	used     int        // of it
+	size     int        // of the longest frame
 	frames   [sendBatch]transport.Frame
 	counts   [sendBatch]*vlan.Count // of the frames' routes; nil: not counted
 	envelope envelope               // of the next messages
@@ -31,9 +32,6 @@ type envelope struct {
 	sealer *auth.Sealer // its present one
 }
 
-// encrypts reports whether payloads are encrypted.
-func (v *envelope) encrypts() bool { return v.auth != nil && v.sealer.Encrypts() }
-
 func (o *outbox) init(maxPayload int) { o.size = Headroom + maxPayload + wire.TagLen }
 
 // awaitSenders returns when the sends that have been admitted are over.
@@ -42,33 +40,45 @@ func (o *outbox) awaitSenders() {
 	defer o.mu.Unlock()
 }
 
-// buffer returns memory for the i-th frame.
-func (o *outbox) buffer(i int) []byte {
-	for i >= len(o.bufs) {
-		o.bufs = append(o.bufs, make([]byte, o.size))
+// room returns memory for the i-th frame of a batch, just behind the one before: the kernel takes
+// frames that lie side by side as one.
+func (o *outbox) room(i int) []byte {
+	if i == 0 {
+		o.used = 0
 	}
-	return o.bufs[i]
+	if len(o.memory)-o.used < o.size {
+		o.memory, o.used = make([]byte, max(2*len(o.memory), o.size)), 0
+	}
+	return o.memory[o.used:]
 }
 
 // copyIn makes a message the i-th frame, in the present envelope.
 func (o *outbox) copyIn(i int, b []byte) {
-	if o.envelope.encrypts() {
-		o.encrypt(i, b)
-		return
+	v, f, room := &o.envelope, &o.frames[i], o.room(i)
+	*f = v.frame
+	o.counts[i] = v.count
+	n := f.HeaderLen()
+	f.Headroom, f.Payload = room[:n], room[n:]
+	switch {
+	case v.auth == nil:
+		f.Payload = f.Payload[:wire.Put(f.Payload, &v.header, b)]
+	case v.sealer.Encrypts():
+		v.auth.encrypt(v.sealer, &o.scratch, f, &v.header, b)
+	default:
+		f.Payload = f.Payload[:AuthHeaderLen+copy(f.Payload[AuthHeaderLen:], b)]
+		v.auth.seal(v.sealer, &o.scratch, f, &v.header)
 	}
-	buf := o.buffer(i)
-	o.put(i, buf[:Headroom+copy(buf[Headroom:], b)])
+	o.used += n + len(f.Payload)
 }
 
 // put makes the message that is in b, behind Headroom bytes, the i-th frame, in the present
 // envelope.
 func (o *outbox) put(i int, b []byte) {
-	v := &o.envelope
-	if v.encrypts() {
-		o.encrypt(i, b[Headroom:]) // b is the caller's, and stays as it is
+	v, f := &o.envelope, &o.frames[i]
+	if v.auth != nil && v.sealer.Encrypts() {
+		o.copyIn(i, b[Headroom:]) // b is the caller's, and stays as it is
 		return
 	}
-	f := &o.frames[i]
 	*f = v.frame
 	o.counts[i] = v.count
 	if v.auth == nil {
@@ -79,15 +89,6 @@ func (o *outbox) put(i int, b []byte) {
 	}
 	f.Headroom, f.Payload = b[:transport.MaxHeaderLen], b[transport.MaxHeaderLen:]
 	v.auth.seal(v.sealer, &o.scratch, f, &v.header)
-}
-
-// encrypt makes a message the i-th frame, encrypted into memory of the outbox.
-func (o *outbox) encrypt(i int, b []byte) {
-	v, f, buf := &o.envelope, &o.frames[i], o.buffer(i)
-	*f = v.frame
-	o.counts[i] = v.count
-	f.Headroom, f.Payload = buf[:transport.MaxHeaderLen], buf[transport.MaxHeaderLen:]
-	v.auth.encrypt(v.sealer, &o.scratch, f, &v.header, b)
 }
 
 // address makes the outbox's envelope one for messages to a destination: to a neighbour, or to many

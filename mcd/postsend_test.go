@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/mcd/internal/wire"
+	"github.com/rawlane/rawlane/mcd/keyring"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -340,4 +341,62 @@ func TestSend_ToNobody(t *testing.T) {
 			t.Errorf("%s: %v, want that there is no destination", call, err)
 		}
 	}
+}
+
+// The frames of a batch, with their headers before them, lie side by side in memory: tagged or not,
+// with and without keys. Where batches become longer, a few are elsewhere.
+func TestPostSend_SideBySide(t *testing.T) {
+	key := []keyring.Key{{1, 0xff}}
+	for _, keys := range []*keyring.Ring{nil, {Keys: key}, {Keys: key, Encrypt: true}} {
+		for _, tag := range []transport.OptionalTag{{}, {Tagged: true, Tag: transport.Tag{VID: 7}}} {
+			synctest.Test(t, func(t *testing.T) { postsSideBySide(t, keys, tag) })
+		}
+	}
+}
+
+func postsSideBySide(t *testing.T, keys *keyring.Ring, tag transport.OptionalTag) {
+	t.Helper()
+	_, p, links, _ := openScripts(t, 1, func(c *Config) { c.Keys, c.Router = keys, always(tag) })
+	synctest.Wait() // with keys, the nodes meet
+	var ds []*SendDesc
+	for i := range sendBatch {
+		ds = append(ds, descTo(1, strings.Repeat(string(rune('0'+i)), p.e.MaxPayload()-i)))
+	}
+	var sent, gaps int
+	links[0].send = func(frames []transport.Frame) (int, error) {
+		if len(frames) == 1 {
+			return 1, nil // likewise
+		}
+		for i := range frames {
+			f := &frames[i]
+			if want := ds[sent].Payload; keys == nil && string(f.Payload[HeaderLen:]) != string(want) {
+				t.Errorf("frame %d is %.20q, want %.20q", sent, f.Payload[HeaderLen:], want)
+			}
+			if i > 0 && !beside(&frames[i-1], f) {
+				gaps++
+			}
+			sent++
+		}
+		return len(frames), nil
+	}
+	for _, most := range []int{7, 1, 0} {
+		sent, gaps = 0, 0
+		if err := p.PostSend(ds...); err != nil {
+			t.Fatal(err)
+		}
+		if sent != len(ds) || gaps > most {
+			t.Errorf("keys %v, %v: %d frames, %d apart, want %d, at most %d apart", keys, tag, sent, gaps, len(ds), most)
+		}
+	}
+}
+
+// always is a router that gives all frames one tag, or none.
+type always transport.OptionalTag
+
+func (r always) Route(transport.MAC) transport.OptionalTag { return transport.OptionalTag(r) }
+
+// beside reports whether a frame's header goes just behind the payload of another one.
+func beside(a, b *transport.Frame) bool {
+	n := len(a.Payload)
+	return len(b.Headroom) == b.HeaderLen() && cap(a.Payload) > n && &a.Payload[:n+1][n] == &b.Headroom[0]
 }

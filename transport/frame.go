@@ -41,9 +41,9 @@ type Frame struct {
 	// sent: frames shorter than MinFrameLen are padded on a wire.
 	Payload []byte
 	// Headroom, in Send, is memory just before Payload in the same array, which the link may
-	// overwrite. If it has MaxHeaderLen bytes or more, a link to the kernel puts the header there
-	// and need not copy the payload. It may be nil; if it is not just before Payload it is not
-	// used. Received frames have none.
+	// overwrite. If the frame's header fits, a link to the kernel puts it there and need not copy
+	// the payload. It may be nil; if it is not just before Payload it is not used. Received frames
+	// have none.
 	Headroom []byte
 	// Answers, in Send, is the frame of the last Poll that this one answers: a Roamer sends it to
 	// where that came from. Only the polling goroutine may send such a frame. It is nil in most
@@ -53,23 +53,27 @@ type Frame struct {
 
 // WireLen returns the frame's length in bytes, from destination to the end of the payload. It
 // counts the tag, but neither FCS nor preamble nor padding.
-func (f *Frame) WireLen() int {
+func (f *Frame) WireLen() int { return f.HeaderLen() + len(f.Payload) }
+
+// HeaderLen returns the length of the frame's header, with its tag if it has one.
+func (f *Frame) HeaderLen() int {
 	if f.Tagged {
-		return MaxHeaderLen + len(f.Payload)
+		return MaxHeaderLen
 	}
-	return HeaderLen + len(f.Payload)
+	return HeaderLen
 }
 
-// PutHeader writes the frame's header, with its tag if it has one, to the start of b and returns
-// its length: 14 or 18 bytes. b must hold MaxHeaderLen bytes.
+// PutHeader writes the frame's header, with its tag if it has one, to the start of b, which must
+// have room for it, and returns its length: 14 or 18 bytes.
 func (f *Frame) PutHeader(b []byte) int {
-	_ = b[MaxHeaderLen-1]
+	_ = b[HeaderLen-1]
 	copy(b[0:6], f.Dst[:])
 	copy(b[6:12], f.Src[:])
 	if !f.Tagged {
 		binary.BigEndian.PutUint16(b[12:], uint16(f.EtherType))
 		return HeaderLen
 	}
+	_ = b[MaxHeaderLen-1]
 	binary.BigEndian.PutUint16(b[12:], uint16(EtherTypeVLAN))
 	binary.BigEndian.PutUint16(b[14:], f.Tag.TCI())
 	binary.BigEndian.PutUint16(b[16:], uint16(f.EtherType))
@@ -81,18 +85,15 @@ func (f *Frame) PutHeader(b []byte) int {
 // was written.
 func (f *Frame) PutHeaderInPlace() (b []byte, ok bool) {
 	n, size := len(f.Headroom), len(f.Payload)
-	if n < MaxHeaderLen || size == 0 || cap(f.Headroom) < n+size {
+	header := f.HeaderLen()
+	if n < header || size == 0 || cap(f.Headroom) < n+size {
 		return nil, false
 	}
 	b = f.Headroom[:n+size]
 	if &b[n] != &f.Payload[0] {
 		return nil, false
 	}
-	if f.Tagged {
-		b = b[n-MaxHeaderLen:]
-	} else {
-		b = b[n-HeaderLen:]
-	}
+	b = b[n-header:]
 	f.PutHeader(b)
 	return b, true
 }

@@ -16,11 +16,14 @@ func TestPutHeaderInPlace(t *testing.T) {
 		room     int
 		apart    bool // the payload is in another array
 		tooShort bool // the room's array ends before the payload does
-		ok       bool
+		untagged bool // whether the header fits
+		tagged   bool
 	}{
-		{name: "as much as a header takes", room: transport.MaxHeaderLen, ok: true},
-		{name: "more", room: 40, ok: true},
-		{name: "too little for a tagged header", room: transport.MaxHeaderLen - 1},
+		{name: "as much as a header takes", room: transport.HeaderLen, untagged: true},
+		{name: "too little for a header", room: transport.HeaderLen - 1},
+		{name: "as much as a tagged header takes", room: transport.MaxHeaderLen, untagged: true, tagged: true},
+		{name: "too little for a tagged header", room: transport.MaxHeaderLen - 1, untagged: true},
+		{name: "more", room: 40, untagged: true, tagged: true},
 		{name: "none", room: 0},
 		{name: "not before the payload", room: 40, apart: true},
 		{name: "of another capacity", room: 40, tooShort: true},
@@ -39,10 +42,13 @@ func TestPutHeaderInPlace(t *testing.T) {
 				f.Headroom = f.Headroom[:c.room:c.room]
 			}
 			copy(f.Payload, "payload")
-			want := f.AppendTo(nil)
+			want, fits := f.AppendTo(nil), c.untagged
+			if tagged {
+				fits = c.tagged
+			}
 			before := bytes.Clone(memory)
 			b, ok := f.PutHeaderInPlace()
-			if ok != c.ok || ok && !bytes.Equal(b, want) || !ok && !bytes.Equal(memory, before) {
+			if ok != fits || ok && !bytes.Equal(b, want) || !ok && !bytes.Equal(memory, before) {
 				t.Errorf("%s, tagged %t: %x, %t", c.name, tagged, b, ok)
 			}
 		}

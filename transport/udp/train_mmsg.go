@@ -27,6 +27,7 @@ type couplings struct {
 	alone map[address]struct{}
 
 	msgs [batch]unix.Mmsghdr
+	cars [batch]int      // datagrams of msgs
 	to   [batch]*address // of msgs
 	size [batch]segmentSize
 	vec  [2 * batch]unix.Iovec
@@ -48,9 +49,9 @@ func (s *socket) send(all []datagram) (n int, err error) {
 	for n < len(all) {
 		sent, errno := s.give(s.couple(all[n:]))
 		for i := range sent {
-			n += int(s.out.msgs[i].Hdr.Iovlen)
+			n += s.out.cars[i]
 		}
-		refused := int(s.out.msgs[sent%batch].Hdr.Iovlen)
+		refused := s.out.cars[sent%batch]
 		switch {
 		case errno == 0:
 		case busy(errno):
@@ -187,15 +188,12 @@ func train(all []datagram, room int) int {
 
 // put makes the next message.
 func (o *couplings) put(ds []datagram) {
-	vec := o.vec[o.used : o.used+len(ds)]
-	for i := range ds {
-		vec[i].Base = &ds[i].b[0]
-		vec[i].SetLen(len(ds[i].b))
-	}
+	vec := o.gather(ds)
+	o.cars[o.messages] = len(ds)
 	o.to[o.messages] = ds[0].to
 	h := &o.msgs[o.messages].Hdr
 	h.Iov = &vec[0]
-	h.SetIovlen(len(ds))
+	h.SetIovlen(len(vec))
 	h.Control = nil
 	h.SetControllen(0)
 	if len(ds) > 1 {
@@ -207,7 +205,27 @@ func (o *couplings) put(ds []datagram) {
 		h.SetControllen(unix.CmsgSpace(2))
 	}
 	o.messages++
-	o.used += len(ds)
+}
+
+// gather has the next vectors hold datagrams: one for all that lie side by side. The kernel takes
+// 25 ns for a vector.
+func (o *couplings) gather(ds []datagram) []unix.Iovec {
+	vec := o.vec[o.used:o.used]
+	var end uintptr // of the last vector
+	for i := range ds {
+		b := ds[i].b
+		at := uintptr(unsafe.Pointer(&b[0]))
+		if at == end {
+			last := &vec[len(vec)-1]
+			last.SetLen(int(last.Len) + len(b))
+		} else {
+			vec = append(vec, unix.Iovec{Base: &b[0]})
+			vec[len(vec)-1].SetLen(len(b))
+		}
+		end = at + uintptr(len(b))
+	}
+	o.used += len(vec)
+	return vec
 }
 
 // give hands messages to the kernel and returns how many it took. What the connection does not take

@@ -5,6 +5,7 @@ package udp
 import (
 	"errors"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -49,6 +50,45 @@ func TestTrain(t *testing.T) {
 	} {
 		if n := train(c.ds, c.room); n != c.want {
 			t.Errorf("%s: %d, want %d", c.name, n, c.want)
+		}
+	}
+}
+
+// Datagrams that lie side by side are one vector, and those between others their own.
+func TestGather(t *testing.T) {
+	memory := make([]byte, 100)
+	for _, c := range []struct {
+		name string
+		ds   [][]byte
+		want []int // lengths
+	}{
+		{"one", [][]byte{memory[:9]}, []int{9}},
+		{"side by side", [][]byte{memory[:9], memory[9:18], memory[18:20]}, []int{20}},
+		{"a gap", [][]byte{memory[:9], memory[9:18], memory[19:28], memory[28:30]}, []int{18, 11}},
+		{"in another order", [][]byte{memory[9:18], memory[:9]}, []int{9, 9}},
+		{"the same twice", [][]byte{memory[:9], memory[:9]}, []int{9, 9}},
+	} {
+		o := new(couplings)
+		for round := range 2 { // behind other vectors, too
+			var ds []datagram
+			for _, b := range c.ds {
+				ds = append(ds, datagram{b: b})
+			}
+			var lengths []int
+			vec := o.gather(ds)
+			for i, at := 0, 0; i < len(vec); i++ {
+				if vec[i].Base != &c.ds[at][0] {
+					t.Errorf("%s: vector %d begins elsewhere", c.name, i)
+				}
+				lengths = append(lengths, int(vec[i].Len))
+				for n := 0; n < int(vec[i].Len); at++ {
+					n += len(c.ds[at])
+				}
+			}
+			if !slices.Equal(lengths, c.want) || o.used != (round+1)*len(c.want) {
+				t.Errorf("%s: vectors of %d bytes, %d used in all, want %d, %d", c.name, lengths, o.used, c.want,
+					(round+1)*len(c.want))
+			}
 		}
 	}
 }
