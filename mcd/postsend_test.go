@@ -14,6 +14,7 @@ import (
 	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/mcd/keyring"
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan"
 )
 
 // A descriptor that the link cannot send at all fails, alone: at once, and from the queue.
@@ -347,16 +348,20 @@ func TestSend_ToNobody(t *testing.T) {
 // with and without keys. Where batches become longer, a few are elsewhere.
 func TestPostSend_SideBySide(t *testing.T) {
 	key := []keyring.Key{{1, 0xff}}
+	tagged, err := vlan.Fixed(transport.Tag{VID: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, keys := range []*keyring.Ring{nil, {Keys: key}, {Keys: key, Encrypt: true}} {
-		for _, tag := range []transport.OptionalTag{{}, {Tagged: true, Tag: transport.Tag{VID: 7}}} {
-			synctest.Test(t, func(t *testing.T) { postsSideBySide(t, keys, tag) })
+		for _, router := range []vlan.Router{vlan.Untagged, tagged} {
+			synctest.Test(t, func(t *testing.T) { postsSideBySide(t, keys, router) })
 		}
 	}
 }
 
-func postsSideBySide(t *testing.T, keys *keyring.Ring, tag transport.OptionalTag) {
+func postsSideBySide(t *testing.T, keys *keyring.Ring, router vlan.Router) {
 	t.Helper()
-	_, p, links, _ := openScripts(t, 1, func(c *Config) { c.Keys, c.Router = keys, always(tag) })
+	_, p, links, _ := openScripts(t, 1, func(c *Config) { c.Keys, c.Router = keys, router })
 	synctest.Wait() // with keys, the nodes meet
 	var ds []*SendDesc
 	for i := range sendBatch {
@@ -385,15 +390,10 @@ func postsSideBySide(t *testing.T, keys *keyring.Ring, tag transport.OptionalTag
 			t.Fatal(err)
 		}
 		if sent != len(ds) || gaps > most {
-			t.Errorf("keys %v, %v: %d frames, %d apart, want %d, at most %d apart", keys, tag, sent, gaps, len(ds), most)
+			t.Errorf("keys %v, %v: %d frames, %d apart, want %d, at most %d apart", keys, router, sent, gaps, len(ds), most)
 		}
 	}
 }
-
-// always is a router that gives all frames one tag, or none.
-type always transport.OptionalTag
-
-func (r always) Route(transport.MAC) transport.OptionalTag { return transport.OptionalTag(r) }
 
 // beside reports whether a frame's header goes just behind the payload of another one.
 func beside(a, b *transport.Frame) bool {
