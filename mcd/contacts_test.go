@@ -178,7 +178,7 @@ func TestKeys_Checkpoints(t *testing.T) {
 			send func() error
 		}{
 			{"TrySend", func() error { return p.TrySend(0, to, nil) }},
-			{"TrySendInPlace", func() error { _, err := p.TrySendInPlace(0, to, make([]byte, Headroom)); return err }},
+			{"TrySendInPlace", func() error { _, err := p.TrySendInPlace(0, to, make([]byte, p.e.Headroom())); return err }},
 			{"PostSend", func() error { return p.PostSend(descTo(1, "x")) }},
 			{"TryProbe", func() error { _, err := e.TryProbe(Path{Node: 1}, ProbeOptions{}); return err }},
 		} {

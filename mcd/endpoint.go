@@ -303,6 +303,20 @@ func (e *Endpoint) TrainFrames() int { return e.trainFrames }
 // with keys.
 func (e *Endpoint) HeaderLen() int { return e.headerLen }
 
+// cacheLine is the size of a processor's cache line, in bytes.
+const cacheLine = 64
+
+// Headroom returns how many bytes are free before a message that is sent in place: for mcd's
+// header, and for Ethernet's before it. In memory that begins at a cache line, as what make returns
+// for a frame does, so does what the kernel copies: a packet without a tag, or a frame's part of a
+// train.
+func (e *Endpoint) Headroom() int {
+	if e.trainFrames > 0 {
+		return cacheLine + e.headerLen
+	}
+	return cacheLine + transport.HeaderLen + e.headerLen
+}
+
 // NICs returns the number of links.
 func (e *Endpoint) NICs() int { return len(e.nics) }
 

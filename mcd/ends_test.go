@@ -256,7 +256,7 @@ func TestSend_LongestIsMaxPayloadOnEveryLink(t *testing.T) {
 				t.Errorf("link %d: %s of one byte more: %v", nic, what, err)
 			}
 		}
-		if _, err := ports[0].TrySendInPlace(nic, to, make([]byte, Headroom+most+1)); !errors.Is(err, ErrTooLarge) {
+		if _, err := ports[0].TrySendInPlace(nic, to, make([]byte, ports[0].e.Headroom()+most+1)); !errors.Is(err, ErrTooLarge) {
 			t.Errorf("link %d: TrySendInPlace of one byte more: %v", nic, err)
 		}
 		if err := ports[0].TrySend(nic, to, make([]byte, most)); err != nil {
@@ -296,7 +296,7 @@ func TestTrySendInPlace_KeepsNoPayload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := make([]byte, Headroom+100)
+	b := make([]byte, e.Headroom()+100)
 	if n, err := p.TrySendInPlace(0, To(Addr{Node: 1, Port: 1}), b, b, b); n != 3 || err != nil {
 		t.Fatal(n, err)
 	}
@@ -427,9 +427,10 @@ func TestClose_WaitsEndBeforeTheLocksAreBack(t *testing.T) {
 // sent, and does no harm.
 func TestTrySendInPlace_WithoutHeadroom(t *testing.T) {
 	for _, keys := range []*keyring.Ring{nil, {Keys: []keyring.Key{{1}}}, {Keys: []keyring.Key{{1}}, Encrypt: true}} {
-		_, p, _, _ := openScripts(t, 1, func(c *Config) { c.Keys = keys })
-		for _, short := range [][]byte{nil, make([]byte, Headroom-1), make([]byte, Headroom-1, 2*Headroom)} {
-			n, err := p.TrySendInPlace(0, To(Addr{1, 1}), make([]byte, Headroom), short, make([]byte, Headroom))
+		e, p, _, _ := openScripts(t, 1, func(c *Config) { c.Keys = keys })
+		headroom := e.Headroom()
+		for _, short := range [][]byte{nil, make([]byte, headroom-1), make([]byte, headroom-1, 2*headroom)} {
+			n, err := p.TrySendInPlace(0, To(Addr{1, 1}), make([]byte, headroom), short, make([]byte, headroom))
 			if n != 1 || err == nil {
 				t.Errorf("%d bytes: %d sent, %v; want the first one, and an error", len(short), n, err)
 			}

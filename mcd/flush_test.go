@@ -51,7 +51,7 @@ func TestFlush_ByWhoeverMakesProgress(t *testing.T) {
 			}
 		}},
 		{"TrySendInPlace", func(t *testing.T, _ *Endpoint, p *Port, _ *linktest.End, _ func() bool) {
-			if n, err := p.TrySendInPlace(0, to, make([]byte, Headroom)); n != 1 || err != nil {
+			if n, err := p.TrySendInPlace(0, to, make([]byte, p.e.Headroom())); n != 1 || err != nil {
 				t.Errorf("TrySendInPlace behind what may go: %d, %v", n, err)
 			}
 		}},
@@ -200,7 +200,7 @@ func TestTrySend_OvertakesNothing(t *testing.T) {
 			if err := p.TrySend(0, c.next, nil); !errors.Is(err, transport.ErrBusy) || d.Done() {
 				t.Errorf("to %v past one to %v: %v, done %v; want ErrBusy", c.next, c.waits, err, d.Done())
 			}
-			if n, err := p.TrySendInPlace(0, c.next, make([]byte, Headroom)); n != 0 || !errors.Is(err, transport.ErrBusy) {
+			if n, err := p.TrySendInPlace(0, c.next, make([]byte, p.e.Headroom())); n != 0 || !errors.Is(err, transport.ErrBusy) {
 				t.Errorf("in place to %v past one to %v: %d, %v; want ErrBusy", c.next, c.waits, n, err)
 			}
 		})

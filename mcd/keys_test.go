@@ -69,7 +69,7 @@ func TestKeys_CoverAllKinds(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			message := append(make([]byte, mcd.Headroom), text...)
+			message := append(make([]byte, es[2].Headroom()), text...)
 			for range 2 { // it stays as it is, to be sent again
 				if n, err := ports[2].TrySendInPlace(0, mcd.To(ports[1].Addr()), message); n != 1 || err != nil {
 					t.Fatal(n, err)
@@ -92,7 +92,7 @@ func TestKeys_AllocateNothing(t *testing.T) {
 		p0, p1 := port(t, es[0], 1), port(t, es[1], 1)
 		b, to := make([]byte, 1000), p1.Addr()
 		ctx := limit(t)
-		inPlace := make([]byte, mcd.Headroom+1000)
+		inPlace := make([]byte, es[0].Headroom()+1000)
 		for name, transmit := range map[string]func() error{
 			"Send":           func() error { return p0.Send(ctx, to, b) },
 			"TrySendInPlace": func() error { _, err := p0.TrySendInPlace(0, mcd.To(to), inPlace); return err },

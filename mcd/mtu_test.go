@@ -4,11 +4,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/keyring"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fabric"
+	"github.com/rawlane/rawlane/transport/linktest"
 )
 
 // narrow is a link of a small MTU.
@@ -128,4 +131,43 @@ func TestDefaults(t *testing.T) {
 	if c := p.Counters(); c.RxMessages != 64 || c.DropNoBuffer != 2 {
 		t.Errorf("of 66 messages %d are kept, and %d dropped; want 64, 2", c.RxMessages, c.DropNoBuffer)
 	}
+}
+
+// Memory of a message in place that begins at a cache line has the kernel copy from one: a packet
+// without a tag, or of a train the payload; with keys, too.
+func TestHeadroom_CacheLine(t *testing.T) {
+	const line = 64
+	for _, keys := range []*keyring.Ring{nil, ring(1, false)} {
+		for _, frames := range []int{0, 44} {
+			x, y := linktest.Pipe()
+			seen := &starts{trainer: trainer{narrow{x, x.MTU()}, x.MTU(), frames}}
+			es := mcdtest.OpenLinks(t, mcdtest.Config{Endpoint: mcd.Config{Keys: keys}}, []transport.Link{seen}, []transport.Link{y})
+			b := make([]byte, es[0].Headroom()+1000)
+			b = b[-uintptr(unsafe.Pointer(&b[0]))%line:]
+			to := mcd.To(mcd.Addr{Node: 1, Port: 1})
+			if n, err := port(t, es[0], 1).TrySendInPlace(0, to, b); n != 1 || err != nil {
+				t.Fatal(n, err)
+			}
+			if at := seen.last % line; at != 0 || seen.last == 0 {
+				t.Errorf("keys %t, trains of %d: the packet begins at %d of a cache line", keys != nil, frames, at)
+			}
+		}
+	}
+}
+
+// starts notes where in memory the last long packet begins.
+type starts struct {
+	trainer
+	last uintptr
+}
+
+func (l *starts) Send(frames []transport.Frame) (int, error) {
+	if f := &frames[0]; len(f.Payload) > 900 { // with keys nodes get to know each other meanwhile
+		b := f.Payload
+		if l.frames == 0 {
+			b, _ = f.PutHeaderInPlace()
+		}
+		l.last = uintptr(unsafe.Pointer(&b[0]))
+	}
+	return l.trainer.Send(frames)
 }

@@ -17,6 +17,7 @@ type outbox struct {
 	memory   []byte     // of the frames that are copied, side by side; as much as a batch ever took
 	used     int        // of it
 	size     int        // of the longest frame
+	headroom int        // of messages in place
 	frames   [sendBatch]transport.Frame
 	counts   [sendBatch]*vlan.Count // of the frames' routes; nil: not counted
 	envelope envelope               // of the next messages
@@ -32,7 +33,10 @@ type envelope struct {
 	sealer *auth.Sealer // its present one
 }
 
-func (o *outbox) init(maxPayload int) { o.size = Headroom + maxPayload + wire.TagLen }
+func (o *outbox) init(e *Endpoint) {
+	o.size = transport.MaxHeaderLen + e.headerLen + e.maxPayload + wire.TagLen
+	o.headroom = e.Headroom()
+}
 
 // awaitSenders returns when the sends that have been admitted are over.
 func (o *outbox) awaitSenders() {
@@ -71,23 +75,24 @@ func (o *outbox) copyIn(i int, b []byte) {
 	o.used += n + len(f.Payload)
 }
 
-// put makes the message that is in b, behind Headroom bytes, the i-th frame, in the present
-// envelope.
+// put makes the message that is in b, behind Endpoint.Headroom bytes, the i-th frame, in the
+// present envelope.
 func (o *outbox) put(i int, b []byte) {
 	v, f := &o.envelope, &o.frames[i]
 	if v.auth != nil && v.sealer.Encrypts() {
-		o.copyIn(i, b[Headroom:]) // b is the caller's, and stays as it is
+		o.copyIn(i, b[o.headroom:]) // b is the caller's, and stays as it is
 		return
 	}
 	*f = v.frame
 	o.counts[i] = v.count
 	if v.auth == nil {
-		const start = Headroom - HeaderLen
-		f.Headroom, f.Payload = b[start-transport.MaxHeaderLen:start], b[start:]
+		start := o.headroom - HeaderLen
+		f.Headroom, f.Payload = b[:start], b[start:]
 		wire.Seal(f.Payload, &v.header)
 		return
 	}
-	f.Headroom, f.Payload = b[:transport.MaxHeaderLen], b[transport.MaxHeaderLen:]
+	start := o.headroom - AuthHeaderLen
+	f.Headroom, f.Payload = b[:start], b[start:]
 	v.auth.seal(v.sealer, &o.scratch, f, &v.header)
 }
 

@@ -71,7 +71,7 @@ func (e *Endpoint) OpenPort(id PortID, opts PortOptions) (*Port, error) {
 	defer e.running.Done()
 	p := &Port{e: e, id: id, opts: opts}
 	p.backlog.init(e.cfg.Backlog, e.maxPayload)
-	p.out.init(e.maxPayload)
+	p.out.init(e)
 	locked := p.lock()
 	if err := cmp.Or(e.addPort(p, locked == nil), locked); err != nil {
 		p.unlock()

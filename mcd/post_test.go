@@ -145,7 +145,7 @@ func TestTagsFollowTheRouter(t *testing.T) {
 func TestTrySendInPlace(t *testing.T) {
 	es := open(t, 2, 1)
 	a, b := port(t, es[0], 1), port(t, es[1], 1)
-	message := append(make([]byte, mcd.Headroom), "in place"...)
+	message := append(make([]byte, es[0].Headroom()), "in place"...)
 	for range 2 { // the message is as it was
 		if n, err := a.TrySendInPlace(0, mcd.To(b.Addr()), message); n != 1 || err != nil {
 			t.Fatal(n, err)
@@ -156,7 +156,7 @@ func TestTrySendInPlace(t *testing.T) {
 			t.Errorf("%q from %v, %v", buf[:n], from, err)
 		}
 	}
-	large := make([]byte, mcd.Headroom+es[0].MaxPayload()+1)
+	large := make([]byte, es[0].Headroom()+es[0].MaxPayload()+1)
 	if n, err := a.TrySendInPlace(0, mcd.To(b.Addr()), message, message, large, message); n != 2 || !errors.Is(err, mcd.ErrTooLarge) {
 		t.Errorf("the third is too large: %d were sent, %v", n, err)
 	}
@@ -184,7 +184,7 @@ func TestSentFramesAreCountedByRoute(t *testing.T) {
 		if err := p0.PostSend(d); err != nil {
 			t.Fatal(err)
 		}
-		if n, err := p0.TrySendInPlace(0, mcd.To(p1.Addr()), make([]byte, mcd.Headroom+7), make([]byte, mcd.Headroom)); n != 2 || err != nil {
+		if n, err := p0.TrySendInPlace(0, mcd.To(p1.Addr()), make([]byte, es[0].Headroom()+7), make([]byte, es[0].Headroom())); n != 2 || err != nil {
 			t.Fatal(n, err)
 		}
 		if err := p0.Broadcast(limit(t), 1, nil); err != nil {

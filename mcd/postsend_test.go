@@ -192,7 +192,7 @@ func TestTrySendInPlace_Batch(t *testing.T) {
 	to := To(Addr{Node: 1, Port: 1})
 	var bs [][]byte
 	for range sendBatch + 5 {
-		bs = append(bs, make([]byte, Headroom+3))
+		bs = append(bs, make([]byte, p.e.Headroom()+3))
 	}
 	for _, n := range []int{1, sendBatch - 1, sendBatch, sendBatch + 1, sendBatch + 5} {
 		sent = 0
@@ -200,7 +200,7 @@ func TestTrySendInPlace_Batch(t *testing.T) {
 			t.Errorf("%d messages: %d taken, %d sent, %v", n, got, sent, err)
 		}
 	}
-	long := make([]byte, Headroom+e.MaxPayload()+1)
+	long := make([]byte, p.e.Headroom()+e.MaxPayload()+1)
 	if n, err := p.TrySendInPlace(0, to, bs[0], bs[1], long, bs[2]); n != 2 || !errors.Is(err, ErrTooLarge) {
 		t.Errorf("the third is too long: %d, %v", n, err)
 	}
@@ -329,7 +329,7 @@ func TestSend_ToNobody(t *testing.T) {
 		t.Errorf("%d frames were sent, the first to %v", len(frames), frames[0].Dst)
 		return len(frames), nil
 	}
-	_, inPlace := p.TrySendInPlace(0, Dest{}, make([]byte, Headroom+1))
+	_, inPlace := p.TrySendInPlace(0, Dest{}, make([]byte, p.e.Headroom()+1))
 	_, frame := p.AppendFrame(nil, 0, Dest{}, []byte("a"))
 	for call, err := range map[string]error{
 		"SendVia":        p.SendVia(t.Context(), 0, Dest{}, []byte("a")),

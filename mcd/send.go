@@ -14,10 +14,6 @@ import (
 // shared well.
 const sendBatch = 64
 
-// Headroom is what a message that is sent in place leaves free before it, in bytes: for Ethernet's
-// header and the longer one of ours.
-const Headroom = transport.MaxHeaderLen + AuthHeaderLen
-
 // Send sends b to a port of another node, over the first link. It returns when b may be reused;
 // that is not to say that the message arrived. While the link has no room it waits, and so ends
 // with ctx's error at the latest. ErrUnknownNode, ErrSelf, ErrTooLarge (nothing was sent),
@@ -96,9 +92,9 @@ func (p *Port) TrySend(nic int, to Dest, b []byte) error {
 	return err
 }
 
-// TrySendInPlace is TrySend of messages that begin behind the first Headroom bytes of each of bs.
-// It overwrites those, and copies nothing: for layers that keep their messages, to send them again.
-// It returns how many were sent, at most a batch of 64; the error is of the next one.
+// TrySendInPlace is TrySend of messages that begin behind the first Endpoint.Headroom bytes of each
+// of bs. It overwrites those, and copies nothing: for layers that keep their messages, to send them
+// again. It returns how many were sent, at most a batch of 64; the error is of the next one.
 func (p *Port) TrySendInPlace(nic int, to Dest, bs ...[]byte) (n int, err error) {
 	peer, err := p.target(nic, to, 0)
 	if err != nil {
@@ -165,12 +161,13 @@ func (e *Endpoint) fits(to Dest, size int) error {
 	return nil
 }
 
-// fitsInPlace is fits for a message behind Headroom bytes.
+// fitsInPlace is fits for a message behind Endpoint.Headroom bytes.
 func (p *Port) fitsInPlace(to Dest, b []byte) error {
-	if len(b) < Headroom {
-		return fmt.Errorf("send to %v: %d bytes in place (want Headroom, %d, before the message)", to, len(b), Headroom)
+	headroom := p.out.headroom
+	if len(b) < headroom {
+		return fmt.Errorf("send to %v: %d bytes in place (want Headroom, %d, before the message)", to, len(b), headroom)
 	}
-	return p.e.fits(to, len(b)-Headroom)
+	return p.e.fits(to, len(b)-headroom)
 }
 
 // admit reports whether a message may go now, ahead of none that waits. The caller holds the

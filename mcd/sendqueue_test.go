@@ -206,7 +206,7 @@ func TestClosedPortDoesNotSend(t *testing.T) {
 				t.Errorf("%s: %v, want ErrClosed, which may be the port's alone", what, err)
 			}
 		}
-		if n, err := p.TrySendInPlace(0, mcd.To(in.Addr()), make([]byte, mcd.Headroom)); n != 0 || !errors.Is(err, mcd.ErrClosed) {
+		if n, err := p.TrySendInPlace(0, mcd.To(in.Addr()), make([]byte, es[0].Headroom())); n != 0 || !errors.Is(err, mcd.ErrClosed) {
 			t.Errorf("TrySendInPlace: %d, %v, want ErrClosed", n, err)
 		}
 		expect(t, in, other.Addr(), "kept")

@@ -37,7 +37,7 @@ func (d *Domain) allocFrame() []byte {
 		d.pool.frames = d.pool.frames[:n-1]
 		return b
 	}
-	return make([]byte, mcd.Headroom+d.frameSize)
+	return make([]byte, d.ep.Headroom()+d.frameSize)
 }
 
 func (d *Domain) freeFrame(b []byte) {

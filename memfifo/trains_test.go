@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"unsafe"
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
@@ -17,20 +18,24 @@ import (
 // loggedLink notes the lengths of the frames that it is given, of each call apart.
 type loggedLink struct {
 	trainsLink
-	peer  transport.Link
-	ack   []byte // the message of an acknowledgement that the peer has sent
-	mu    sync.Mutex
-	calls [][]int
+	peer   transport.Link
+	ack    []byte // the message of an acknowledgement that the peer has sent
+	mu     sync.Mutex
+	calls  [][]int
+	astray int // frames of trains whose payload does not begin at a cache line
 }
 
 func (l *loggedLink) Send(frames []transport.Frame) (int, error) {
 	n, err := l.Link.Send(frames)
 	var call []int
-	for _, f := range frames[:n] {
-		call = append(call, len(f.Payload))
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	for _, f := range frames[:n] {
+		call = append(call, len(f.Payload))
+		if n > 1 && uintptr(unsafe.Pointer(&f.Payload[0]))%64 != 0 {
+			l.astray++
+		}
+	}
 	l.calls = append(l.calls, call)
 	return n, err
 }
@@ -102,6 +107,9 @@ func TestTrains_PutsFillFrames(t *testing.T) {
 					short++
 				}
 			}
+		}
+		if link.astray > 0 {
+			t.Errorf("%d frames do not begin at a cache line", link.astray)
 		}
 		if full < puts*3 || short > puts/10 { // without the rule 19 are not full
 			t.Errorf("%d frames are full and %d are not, of %d puts", full, short, puts)

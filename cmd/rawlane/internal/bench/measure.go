@@ -170,7 +170,7 @@ func (c *client) batch(r *result) *batch {
 	for i := range b.descs {
 		b.descs[i] = &mcd.SendDesc{To: to, Payload: payload}
 		if r.InPlace {
-			b.inPlace = append(b.inPlace, make([]byte, mcd.Headroom+r.SizeBytes))
+			b.inPlace = append(b.inPlace, make([]byte, c.ep.Headroom()+r.SizeBytes))
 		}
 	}
 	return b
