@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -37,18 +38,27 @@ func eachSeed(t *testing.T, flags string, seed uint64, runs int, run func(t *tes
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	defer func() { // a bubble that fails ends the test
-		if t.Failed() {
-			t.Logf("repeat: go test ./mpi -run '^%s$' -%s.runs 1 -%[2]s.seed %d", t.Name(), flags, seed)
-		}
-	}()
 	for range runs {
-		if run(t, seed); t.Failed() {
+		if repeatable(t, flags, seed, run); t.Failed() {
 			return
 		}
 		seed++
 	}
 	t.Logf("figures {\"programs\": %d}", runs)
+}
+
+// repeatable runs a program that says how to repeat it if it fails, or does not end.
+func repeatable(t *testing.T, flags string, seed uint64, run func(t *testing.T, seed uint64)) {
+	repeat := fmt.Sprintf("repeat: go test ./mpi -run '^%s$' -%s.runs 1 -%[2]s.seed %d", t.Name(), flags, seed)
+	// The limit of go test itself tells no seed.
+	endless := time.AfterFunc(5*time.Minute, func() { panic(repeat) })
+	defer func() { // a bubble that fails ends the test
+		endless.Stop()
+		if t.Failed() {
+			t.Log(repeat)
+		}
+	}()
+	run(t, seed)
 }
 
 // message is what a rank sends: its rank, tag and number lead its bytes.
