@@ -310,11 +310,14 @@ const cacheLine = 64
 // header, and for Ethernet's before it. In memory that begins at a cache line, as what make returns
 // for a frame does, so does what the kernel copies: a packet without a tag, or a frame's part of a
 // train.
-func (e *Endpoint) Headroom() int {
+func (e *Endpoint) Headroom() int { return e.linkRoom() + e.headerLen }
+
+// linkRoom returns how many bytes of Headroom are before mcd's header.
+func (e *Endpoint) linkRoom() int {
 	if e.trainFrames > 0 {
-		return cacheLine + e.headerLen
+		return cacheLine
 	}
-	return cacheLine + transport.HeaderLen + e.headerLen
+	return cacheLine + transport.HeaderLen
 }
 
 // NICs returns the number of links.

@@ -17,7 +17,7 @@ type outbox struct {
 	memory   []byte     // of the frames that are copied, side by side; as much as a batch ever took
 	used     int        // of it
 	size     int        // of the longest frame
-	headroom int        // of messages in place
+	linkRoom int        // Endpoint.linkRoom
 	frames   [sendBatch]transport.Frame
 	counts   [sendBatch]*vlan.Count // of the frames' routes; nil: not counted
 	envelope envelope               // of the next messages
@@ -35,7 +35,7 @@ type envelope struct {
 
 func (o *outbox) init(e *Endpoint) {
 	o.size = transport.MaxHeaderLen + e.headerLen + e.maxPayload + wire.TagLen
-	o.headroom = e.Headroom()
+	o.linkRoom = e.linkRoom()
 }
 
 // awaitSenders returns when the sends that have been admitted are over.
@@ -80,19 +80,16 @@ func (o *outbox) copyIn(i int, b []byte) {
 func (o *outbox) put(i int, b []byte) {
 	v, f := &o.envelope, &o.frames[i]
 	if v.auth != nil && v.sealer.Encrypts() {
-		o.copyIn(i, b[o.headroom:]) // b is the caller's, and stays as it is
+		o.copyIn(i, b[o.linkRoom+AuthHeaderLen:]) // b is the caller's, and stays as it is
 		return
 	}
 	*f = v.frame
 	o.counts[i] = v.count
+	f.Headroom, f.Payload = b[:o.linkRoom], b[o.linkRoom:]
 	if v.auth == nil {
-		start := o.headroom - HeaderLen
-		f.Headroom, f.Payload = b[:start], b[start:]
 		wire.Seal(f.Payload, &v.header)
 		return
 	}
-	start := o.headroom - AuthHeaderLen
-	f.Headroom, f.Payload = b[:start], b[start:]
 	v.auth.seal(v.sealer, &o.scratch, f, &v.header)
 }
 

@@ -192,7 +192,7 @@ func TestTrySendInPlace_Batch(t *testing.T) {
 	to := To(Addr{Node: 1, Port: 1})
 	var bs [][]byte
 	for range sendBatch + 5 {
-		bs = append(bs, make([]byte, p.e.Headroom()+3))
+		bs = append(bs, make([]byte, e.Headroom()+3))
 	}
 	for _, n := range []int{1, sendBatch - 1, sendBatch, sendBatch + 1, sendBatch + 5} {
 		sent = 0
@@ -200,7 +200,7 @@ func TestTrySendInPlace_Batch(t *testing.T) {
 			t.Errorf("%d messages: %d taken, %d sent, %v", n, got, sent, err)
 		}
 	}
-	long := make([]byte, p.e.Headroom()+e.MaxPayload()+1)
+	long := make([]byte, e.Headroom()+e.MaxPayload()+1)
 	if n, err := p.TrySendInPlace(0, to, bs[0], bs[1], long, bs[2]); n != 2 || !errors.Is(err, ErrTooLarge) {
 		t.Errorf("the third is too long: %d, %v", n, err)
 	}

@@ -163,7 +163,7 @@ func (e *Endpoint) fits(to Dest, size int) error {
 
 // fitsInPlace is fits for a message behind Endpoint.Headroom bytes.
 func (p *Port) fitsInPlace(to Dest, b []byte) error {
-	headroom := p.out.headroom
+	headroom := p.e.Headroom()
 	if len(b) < headroom {
 		return fmt.Errorf("send to %v: %d bytes in place (want Headroom, %d, before the message)", to, len(b), headroom)
 	}
