@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,12 +33,12 @@ type group struct {
 
 // ParseTable reads a table. The name is for errors.
 //
-//	# ranks  algorithm   us      where they run
-//	4        concurrent  1.34    1 host: 4 ranks on 2 cores
-//	32       tree:8      152.20  1 host: 32 ranks on 2 cores
-//	32       tree:4      -                                   # of 32 ranks that run anywhere else
+//	# ranks  algorithm   us       where they run
+//	4        concurrent  1.340    1 host: 4 ranks on 2 cores
+//	32       tree:8      152.200  1 host: 32 ranks on 2 cores
+//	32       tree:4      -                                    # of 32 ranks that run anywhere else
 //
-// Errors name the line. A group that has two rows is one.
+// Microseconds are rounded to nanoseconds. Errors name the line. A group that has two rows is one.
 func ParseTable(name string, r io.Reader) (*Table, error) {
 	t := &Table{}
 	in := bufio.NewScanner(r)
@@ -78,7 +79,7 @@ func parseRow(words []string) (row Row, err error) {
 		if err != nil || !(us >= 0 && us <= 1e9) { // NaN is neither
 			return row, fmt.Errorf("%q: want microseconds, or -", words[2])
 		}
-		row.Mean = time.Duration(us * float64(time.Microsecond))
+		row.Mean = time.Duration(math.Round(us * float64(time.Microsecond)))
 	}
 	row.Where = strings.Join(words[3:], " ")
 	if err := row.Algorithm.Check(min(row.Ranks, maxWalk)); err != nil {
@@ -131,7 +132,7 @@ func (t *Table) WriteTo(w io.Writer) (int64, error) {
 	for _, r := range t.Rows() {
 		us := "-"
 		if r.Mean > 0 {
-			us = strconv.FormatFloat(float64(r.Mean)/float64(time.Microsecond), 'f', 2, 64)
+			us = strconv.FormatFloat(float64(r.Mean)/float64(time.Microsecond), 'f', 3, 64) // to the nanosecond
 		}
 		fmt.Fprintln(&b, strings.TrimRight(fmt.Sprintf("%-8d %-22s %10s  %s", r.Ranks, r.Algorithm, us, r.Where), " "))
 	}
