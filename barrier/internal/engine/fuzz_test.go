@@ -19,6 +19,7 @@ type script struct {
 	algo    schedule.Algorithm
 	sites   [3]*site
 	dead    [3]bool
+	leaving [3]bool // they have said goodbye once, and enter no barrier any more
 	lives   uint32
 	in      [3][2]uint32 // by rank and number: the generation entered last
 	harsh   bool         // members have left, died or begun anew: failures may say so
@@ -55,7 +56,7 @@ func (s *script) begin(rank int) {
 		}
 		s.sent++
 	}
-	s.sites[rank], s.dead[rank] = own, false
+	s.sites[rank], s.dead[rank], s.leaving[rank] = own, false, false
 	own.join(Config{
 		NICs: 2, Algorithm: s.algo, Identity: identity, Incarnation: s.lives, PeerTimeout: DefaultPeerTimeout,
 	}, upTo(len(s.sites)))
@@ -101,7 +102,8 @@ func (s *script) rare(what, rank int) {
 		s.harsh, s.dead[rank] = true, true
 	case what == 2: // the second time it is gone
 		s.harsh = true
-		m.left = m.leaves > 0 || m.gone != nil
+		m.left = s.leaving[rank] || m.gone != nil
+		s.leaving[rank] = true
 		m.flush(m.Leave(nil))
 	case what == 3:
 		m.flush(m.RequestStatus(0, nil))
@@ -124,7 +126,7 @@ func (s *script) rare(what, rank int) {
 }
 
 func (s *script) arrive(rank int, number uint8) {
-	if !s.goesOn(rank) {
+	if !s.goesOn(rank) || s.leaving[rank] {
 		return
 	}
 	m := s.member(rank)
@@ -230,10 +232,16 @@ func (s *script) exit(m *member, rank int, number uint8) {
 	}
 }
 
-// settle runs all members on without further faults: barriers that have not failed end. One that has begun
-// anew may wait for members that have left and could make the group anew: its context ends.
+// settle runs all members on without further faults, those that are leaving to their end: barriers that have
+// not failed end. One that has begun anew may wait for members that have left and could make the group anew:
+// its context ends.
 func (s *script) settle() {
 	const rounds = 200
+	for rank, leaves := range s.leaving {
+		if leaves {
+			s.rare(2, rank)
+		}
+	}
 	for round := range rounds {
 		for rank := range s.sites {
 			if m := s.member(rank); round > rounds/2 && m.cfg.Incarnation > uint32(len(s.sites)) && m.Fresh() && s.goesOn(rank) {
