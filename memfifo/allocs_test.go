@@ -17,7 +17,14 @@ func TestEachOperationDoesNotAllocate(t *testing.T) {
 	q := c.fifo(t, 1, 1<<16)
 	r, push := d.Remote(w.Key()), d.Remote(q.Key())
 	own := c.domains[1].Remote(w.Key())
+	much := make([]byte, 500_000) // more than a window of frames
+	large, err := c.domains[1].Register(4, make([]byte, len(much)), memfifo.All)
+	must(t, err)
+	into := d.Remote(large.Key())
 	b, out := make([]byte, 64), make([]byte, 64)
+	sent := func(error) *memfifo.PostedPut { return nil }
+	short := &memfifo.PostedPut{Window: r.Key(), Data: b, Tail: push.Key(), Record: b, Sent: sent}
+	longer := &memfifo.PostedPut{Window: into.Key(), Data: much, Tail: push.Key(), Record: b, Sent: sent}
 	parcel := &memfifo.Parcel{To: r, Data: b}
 	lq, err := c.domains[1].NewFIFO(2, make([]byte, 1<<18))
 	must(t, err)
@@ -57,6 +64,8 @@ func TestEachOperationDoesNotAllocate(t *testing.T) {
 		{"a long Push and Pop", func() { must(t, long.Push(ctx, record)); popLong() }},
 		{"Post and WaitRemote", func() { must(t, d.Post(parcel)); must(t, parcel.WaitRemote(ctx)) }},
 		{"PutV of two", func() { must(t, r.PutV(ctx, memfifo.Segment{Data: b}, memfifo.Segment{Off: 64, Data: b})) }},
+		{"PostPut and Pop", func() { must(t, d.PostPut(short)); pop() }},
+		{"a long PostPut and Pop", func() { must(t, d.PostPut(longer)); pop() }},
 		{"Put to itself", func() { must(t, own.Put(ctx, 0, b)) }},
 	} {
 		for range 500 {

@@ -34,6 +34,7 @@ func TestClose_NothingGoesAfterIt(t *testing.T) {
 				for name, do := range map[string]func() error{
 					"Put":         func() error { return r.Put(ctx, 0, []byte{7}) },
 					"PutV":        func() error { return r.PutV(ctx, memfifo.Segment{Data: []byte{7}}) },
+					"PostPut":     func() error { return d.PostPut(new(heard).put(r, 0, []byte{7}, r, "")) },
 					"Signal":      func() error { return r.Signal(ctx) },
 					"Get":         func() error { return r.Get(ctx, 0, make([]byte, 1)) },
 					"FetchAdd":    func() error { _, err := r.FetchAdd(ctx, 0, 7); return err },

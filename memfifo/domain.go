@@ -165,6 +165,7 @@ func (d *Domain) await(ctx context.Context, c *mcd.Completion) error {
 	}
 	err := d.ep.Await(ctx, c)
 	if errors.Is(err, mcd.ErrClosed) {
+		d.dropPosted()
 		return ErrClosed
 	}
 	return err

@@ -18,7 +18,8 @@ var (
 	ErrFull = errors.New("FIFO full")
 	// ErrBusy: there is no room for a record now, and PostPush does not wait.
 	ErrBusy = errors.New("no room in the connection now")
-	// ErrManyParcels: a peer has MaxParcels under way that it has not acknowledged.
+	// ErrManyParcels: a peer has MaxParcels under way that it has not acknowledged, or as many
+	// PostedPuts that are not sent.
 	ErrManyParcels = errors.New("too many parcels under way")
 	// ErrClosed: the domain, its endpoint, the window or the FIFO was closed. Is mcd.ErrClosed and
 	// net.ErrClosed.

@@ -1,7 +1,9 @@
 package memfifo_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log"
@@ -212,6 +214,34 @@ func ExampleRemote_CompareSwap() {
 	check(err)
 	fmt.Println("by sevens, and no further than", v)
 	// Output: by sevens, and no further than 1000
+}
+
+// A message is written into the receiver's memory, and a record behind it says how long it is.
+func ExampleDomain_PostPut() {
+	ctx := context.Background()
+	nodes, closeAll := domains(2)
+	defer closeAll()
+
+	memory, err := nodes[1].Register(1, make([]byte, 1<<20), memfifo.Write)
+	check(err)
+	arrived, err := nodes[1].NewFIFO(1, make([]byte, 4096))
+	check(err)
+
+	message, sent := bytes.Repeat([]byte("rawlane "), 1000), make(chan error, 1)
+	check(nodes[0].PostPut(&memfifo.PostedPut{
+		Window: memory.Key(), Data: message,
+		Tail: arrived.Key(), Record: binary.BigEndian.AppendUint32(nil, uint32(len(message))),
+		Sent: func(err error) *memfifo.PostedPut { sent <- err; return nil },
+	}))
+	fmt.Println("sent:", <-sent)
+
+	rec := make([]byte, 4)
+	_, err = arrived.Pop(ctx, rec)
+	check(err)
+	fmt.Println(string(memory.Bytes()[:binary.BigEndian.Uint32(rec)][:15]))
+	// Output:
+	// sent: <nil>
+	// rawlane rawlane
 }
 
 // A token goes round: each node waits for it, adds one, and passes it on. A notified node sees the

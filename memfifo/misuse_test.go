@@ -31,6 +31,14 @@ func TestMisuse_IsSaidAtOnce(t *testing.T) {
 			}{
 				{"Put", "offset -1: want 0 or more", func() error { return r.Put(ctx, -1, []byte{1}) }},
 				{"PutV", "offset -8: want 0 or more", func() error { return r.PutV(ctx, memfifo.Segment{Off: -8}) }},
+				{"PostPut", "offset -1: want 0 or more", func() error { return d.PostPut(new(heard).put(r, -1, nil, r, "")) }},
+				{"PostPut without Sent", "posted put without Sent", func() error { return d.PostPut(&memfifo.PostedPut{Window: k, Tail: k}) }},
+				{"PostPut to two nodes", "posted put: the nodes of Window and Tail differ", func() error {
+					return d.PostPut(new(heard).put(r, 0, nil, d.Remote(memfifo.PublicKey(1-k.Node, 1)), ""))
+				}},
+				{"PostPut of a long record", "post a push of 9000 bytes: ", func() error {
+					return d.PostPut(new(heard).put(r, 0, nil, r, string(make([]byte, 9000))))
+				}},
 				{"WriteAt", "offset -1: want 0 or more", func() error { _, err := r.WriteAt(nil, -1); return err }},
 				{"Get", "offset -1: want 0 or more", func() error { return r.Get(ctx, -1, make([]byte, 1)) }},
 				{"FetchAdd", "offset -8: want 0 or more", func() error { _, err := r.FetchAdd(ctx, -8, 1); return err }},

@@ -53,6 +53,15 @@ func TestOrder_ParcelsAndCallersStarveNeither(t *testing.T) {
 		work("PutV", func() error {
 			return r.PutV(ctx, memfifo.Segment{Data: []byte{1}}, memfifo.Segment{Data: make([]byte, 3000)})
 		})
+		work("PostPut", func() error {
+			sent := make(chan error, 1)
+			q := new(heard).put(r, 0, make([]byte, 900_000), push, string(make([]byte, 100)))
+			q.Sent = func(err error) *memfifo.PostedPut { sent <- err; return nil }
+			if err := d.PostPut(q); err != nil {
+				return err
+			}
+			return <-sent
+		})
 		work("FetchAdd", func() error { _, err := r.FetchAdd(ctx, 0, 1); return err })
 		work("Flush", func() error { return d.Flush(ctx) })
 		for range 2 {
@@ -74,7 +83,7 @@ func TestOrder_ParcelsAndCallersStarveNeither(t *testing.T) {
 		}
 		stop()
 		working.Wait()
-		for _, name := range []string{"parcel", "Put", "a long Put", "PutV", "FetchAdd", "Flush", "Push", "a long Push"} {
+		for _, name := range []string{"parcel", "Put", "a long Put", "PutV", "PostPut", "FetchAdd", "Flush", "Push", "a long Push"} {
 			if done[name] < 10 {
 				t.Errorf("%s: done %d times", name, done[name])
 			}

@@ -59,10 +59,16 @@ func (d *Domain) newRequest(p *peer, what *request) *workRequest {
 	return wr
 }
 
+// maxKept bounds the memory for a record that a work request keeps.
+const maxKept = 256
+
 // freeRequest takes a work request back that is in no list. It needs no mu: where thousands of
 // goroutines wait, each would stand in line for it a second time.
 func (d *Domain) freeRequest(wr *workRequest) {
-	wr.data, wr.buf, wr.wanted = nil, nil, nil
+	wr.data, wr.buf, wr.wanted, wr.sent, wr.tail = nil, nil, nil, nil, nil
+	if cap(wr.copied) > maxKept {
+		wr.copied = nil
+	}
 	for {
 		wr.nextUnused = d.pool.unused.Load()
 		if d.pool.unused.CompareAndSwap(wr.nextUnused, wr) {

@@ -222,6 +222,7 @@ func TestOwnNode_RefusesAtOnce(t *testing.T) {
 			"Signal":   d.Remote(memfifo.Key{ID: 1}).Signal(ctx),
 			"Push":     d.Remote(memfifo.Key{ID: 0}).Push(ctx, nil),
 			"PostPush": d.Remote(memfifo.Key{ID: 0}).PostPush(nil),
+			"PostPut":  d.PostPut(new(heard).put(r, 8, []byte("x"), r, "")),
 			"Get":      r.Get(ctx, 0, make([]byte, 1)),
 			"Post":     d.Post(good, bad, behind),
 		} {

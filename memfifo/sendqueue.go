@@ -27,11 +27,11 @@ func (p *peer) encodeQueued(now monotime.Time) (again bool) {
 			return true
 		}
 		p.queue.PopFront()
-		wr.setFramed()
 		if wr.signalRemote && !wr.op.hasReply() {
 			wr.mark = p.conn.Mark(reliable.Requests)
 			p.unacked.PushBack(&wr.node, wr)
 		}
+		wr.setFramed() // which may free it
 	}
 	return false
 }

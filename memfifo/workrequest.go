@@ -49,6 +49,10 @@ type workRequest struct {
 	signalLocal, signalRemote bool                   // the completion is, or may be, waited for
 	detached                  bool                   // nobody waits: its end frees it
 	node                      list.Node[workRequest] // in peer.queue or peer.unacked
+	sent                      func(error) *PostedPut // of a posted put
+	tail                      *workRequest           // likewise: the push behind it
+	inPosted                  list.Node[workRequest] // likewise: in peer.posted
+	copied                    []byte                 // memory for a record that is sent without its caller
 	nextUnused                *workRequest           // in pool.unused
 }
 
@@ -98,6 +102,15 @@ func (wr *workRequest) setFramed() {
 		wr.local.Complete(nil)
 	}
 	if wr.detached {
+		wr.endDetached(nil)
+	}
+}
+
+// endDetached ends a work request that nobody waits for.
+func (wr *workRequest) endDetached(err error) {
+	if wr.sent != nil {
+		wr.peer.endPosted(wr, err)
+	} else {
 		wr.peer.d.freeRequest(wr)
 	}
 }
@@ -115,7 +128,7 @@ func (wr *workRequest) complete(err error) {
 		wr.remote.Complete(err)
 	}
 	if detached {
-		wr.peer.d.freeRequest(wr)
+		wr.endDetached(err)
 	}
 }
 

@@ -157,6 +157,9 @@ func (w *World) answer(p *process, from memfifo.Sender) {
 	w.begin(p)
 }
 
+// writes reports whether it has bytes to write: there are none for a receive that is too short.
+func (it *item) writes() bool { return it.write && it.size > 0 }
+
 func (w *World) tooLong(it *item) bool {
 	return len(it.raw) > w.frame || it.record.Kind == matching.Eager && wire.HeadLen+8+it.record.Size > w.frame
 }
@@ -226,6 +229,8 @@ func (w *World) carryOut(p *process, wait bool) {
 		}
 		err := w.carryOutside(p, &it, wait)
 		switch {
+		case err == nil && it.writes():
+			return // sent goes on, or has
 		case errors.Is(err, memfifo.ErrBusy) && !wait:
 			p.busy = false
 			w.begin(p)
@@ -256,7 +261,7 @@ func (w *World) carryOutside(p *process, it *item, wait bool) error {
 	defer func() {
 		if w.mu.Lock(); !returned {
 			p.busy = false
-			if !it.write || it.size == 0 {
+			if !it.writes() {
 				w.lose(p)
 			}
 			w.begin(p)
@@ -286,15 +291,8 @@ func (w *World) carry(p *process, it *item, wait bool) error {
 	if p == w.me {
 		return w.carryHere(it)
 	}
-	if it.write && it.size > 0 {
-		if !wait && !it.request.blocking {
-			return memfifo.ErrBusy
-		}
-		to := w.layer.Domain.Remote(memfifo.Key{Node: p.ID, ID: it.to.Window, Secret: it.to.Secret})
-		if err := to.Put(w.ended, 0, it.request.memory[:it.size]); err != nil {
-			return err
-		}
-		it.size, wait = 0, true // the record goes behind it
+	if it.writes() {
+		return w.layer.Domain.PostPut(w.put(p, it))
 	}
 	if it.record.Kind == matching.Offer || it.record.Kind == matching.Request {
 		err := w.lend(it)
@@ -316,6 +314,37 @@ func (w *World) carry(p *process, it *item, wait bool) error {
 		return memfifo.ErrBusy
 	}
 	return p.To.Push(w.ended, p.record)
+}
+
+// put is the item that a process' queue has first, as it is posted. The caller holds mu, or has
+// made the process busy.
+func (w *World) put(p *process, it *item) *memfifo.PostedPut {
+	p.record = it.append(p.record[:0])
+	p.post.Window = memfifo.Key{Node: p.ID, ID: it.to.Window, Secret: it.to.Secret}
+	p.post.Data, p.post.Record = it.request.memory[:it.size], p.record
+	return &p.post
+}
+
+// sent takes the first item of a process' queue away, whose bytes are sent, or lost: a
+// memfifo.PostedPut's function. It goes on with a write behind it; of a world that is closed those
+// are dropped.
+func (w *World) sent(p *process, err error) (next *memfifo.PostedPut) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p.post.Data = nil
+	if err == nil {
+		w.pushed(p)
+	} else {
+		w.fail(p.ID, err)
+		w.pop(p)
+	}
+	if len(p.queue) > 0 && p.queue[0].writes() && !w.closed {
+		return w.put(p, &p.queue[0])
+	}
+	p.busy = false
+	w.idle.Broadcast()
+	w.begin(p)
+	return nil
 }
 
 // disown ends a send whose message is on its way: that keeps its place, and its receiver is

@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -30,23 +31,42 @@ func (l *leavingLink) Poll(frames []transport.Frame) (int, error) {
 
 func (l *leavingLink) Unwrap() transport.Link { return l.Link }
 
+// left calls a function that polls, and does not return.
+func (l *leavingLink) left(t *testing.T, leave, call func()) {
+	t.Helper()
+	l.leave.Store(&leave)
+	over := make(chan bool)
+	go func() {
+		defer func() { _ = recover(); over <- true }()
+		call()
+		t.Error("the call has returned")
+	}()
+	<-over
+}
+
+// leavable is two worlds, and the first one's link.
+func leavable(t *testing.T) ([]*World, *leavingLink) {
+	t.Helper()
+	link := &leavingLink{}
+	return openEach(t, mcdtest.Open(t, 2, mcdtest.Config{
+		Endpoint: mcd.Config{Spin: -1},
+		Wrap: func(n mcd.NodeID, _ int, l transport.Link) transport.Link {
+			if n > 0 {
+				return l
+			}
+			link.Link = l
+			return link
+		},
+	}), Config{}), link
+}
+
 // A multicast that is polled for, before there is a wait, is over too where the poll does not
 // return.
 func TestUnreturned_Poll(t *testing.T) {
 	for name, leave := range noreturn.Ways {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				link := &leavingLink{}
-				worlds := openEach(t, mcdtest.Open(t, 2, mcdtest.Config{
-					Endpoint: mcd.Config{Spin: -1},
-					Wrap: func(n mcd.NodeID, _ int, l transport.Link) transport.Link {
-						if n > 0 {
-							return l
-						}
-						link.Link = l
-						return link
-					},
-				}), Config{})
+				worlds, link := leavable(t)
 				sums := func(count int) {
 					t.Helper()
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -64,21 +84,52 @@ func TestUnreturned_Poll(t *testing.T) {
 				}
 				sums(1)
 				synctest.Wait()
-				over := make(chan bool)
 				for range 2 {
-					link.leave.Store(&leave)
-					go func() {
-						defer func() { _ = recover(); over <- true }()
-						_ = Bcast(t.Context(), worlds[0].Comm(), []int{0}, 1)
-						t.Error("the call has returned")
-					}()
-					<-over
+					link.left(t, leave, func() { _ = Bcast(t.Context(), worlds[0].Comm(), []int{0}, 1) })
 					if err := Bcast(t.Context(), worlds[1].Comm(), []int{0}, 1); err != nil {
 						t.Error(err)
 					}
 					synctest.Wait()
 				}
 				sums(3 * multicastWindow)
+				closeTwo(t, worlds[0], worlds[1])
+			})
+		})
+	}
+}
+
+// A message that is about to be written, where the call does not return that has begun to, is
+// written all the same: its receiver waits for it.
+func TestUnreturned_Write(t *testing.T) {
+	for name, leave := range noreturn.Ways {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				worlds, link := leavable(t)
+				data, got := bytes.Repeat([]byte{1}, 4<<20), make([]byte, 4<<20)
+				message := func(from int, data []byte) {
+					t.Helper()
+					inBoth(t, func(c *Comm) (err error) {
+						if c.Rank() == from {
+							return Send(t.Context(), c, data, 1-from, 0)
+						}
+						_, err = Recv(t.Context(), c, make([]byte, len(data)), from, 0)
+						return err
+					}, worlds...)
+				}
+				message(0, data) // many frames: behind an answer, who sends more polls first
+				message(1, data[:1])
+				r := Irecv(worlds[1].Comm(), got, 0, 0)
+				synctest.Wait()
+				written := worlds[0].Counters().Written
+				link.left(t, leave, func() { Isend(worlds[0].Comm(), data, 1, 0) })
+				if _, err := r.Wait(t.Context()); err != nil || !bytes.Equal(got, data) {
+					t.Errorf("the receive: %v", err)
+				}
+				if n := worlds[0].Counters().Written - written; n != 1 {
+					t.Errorf("%d were written, want 1", n)
+				}
+				message(0, data)
+				message(1, data)
 				closeTwo(t, worlds[0], worlds[1])
 			})
 		})

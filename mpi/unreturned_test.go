@@ -268,22 +268,6 @@ func TestUnreturned_Senders(t *testing.T) {
 				t.Errorf("the other process: %v", err)
 			}
 		},
-		"a write": func(t *testing.T, worlds []*World, links []*fault.Link, d []*Comm) {
-			data, got := bytes.Repeat([]byte{1}, 4<<20), make([]byte, 4<<20)
-			r := Irecv(d[1], got, 0, 0)
-			synctest.Wait()
-			links[1].Cut(true)
-			worlds[0].ended = &once{Context: worlds[0].ended, leave: func() { links[1].Cut(false); runtime.Goexit() }}
-			if _, err := Isend(d[0], data, 1, 0).Wait(t.Context()); err != nil {
-				t.Errorf("the send: %v", err)
-			}
-			if _, err := r.Wait(t.Context()); err != nil || !bytes.Equal(got, data) {
-				t.Errorf("the receive: %v", err)
-			}
-			if worlds[0].stats.Written != 1 {
-				t.Errorf("%d were written", worlds[0].stats.Written)
-			}
-		},
 		"a read": func(t *testing.T, worlds []*World, links []*fault.Link, d []*Comm) {
 			leave := func() { links[1].Cut(false); runtime.Goexit() }
 			worlds[0].fetching = &once{Context: worlds[0].fetching, leave: leave}

@@ -128,7 +128,8 @@ type process struct {
 	memory []item // of an empty queue
 	busy   bool   // by a goroutine
 	record []byte // memory of the one that is carried out
-	err    error  // why it is down
+	post   memfifo.PostedPut
+	err    error // why it is down
 }
 
 // Counters of a world.
@@ -197,6 +198,9 @@ func open(ep *mcd.Endpoint, cfg Config) (*World, error) {
 		p := w.layer.Node(node)
 		p.rank = matching.Rank(k)
 		w.all = append(w.all, p)
+	}
+	for _, p := range w.all {
+		p.post = memfifo.PostedPut{Tail: p.To.Key(), Sent: func(err error) *memfifo.PostedPut { return w.sent(p, err) }}
 	}
 	w.me = w.layer.Node(ep.Node())
 	w.comm = &Comm{w: w, context: worldContext}
