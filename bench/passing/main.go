@@ -51,11 +51,13 @@ var (
 	putSizes = []int{short, 65536}
 )
 
-// collectives are what all ranks do, and how many bytes.
-var collectives = []struct {
+// collective is an operation of all ranks, and how many bytes it has.
+type collective struct {
 	name string
 	size int
-}{{"allreduce", sum}, {"alltoall", 64}, {"bcast", 1024}, {"barrier", 0}}
+}
+
+var collectives = []collective{{"allreduce", sum}, {"alltoall", 64}, {"bcast", 1024}, {"barrier", 0}}
 
 // Limits.
 const (

@@ -47,9 +47,9 @@ type line struct {
 	MB   float64 `json:"mb_per_s"`
 }
 
-// streamTries are the results of a round for long messages one way: of one and the same program
-// they differ by more than all that is compared.
-const streamTries = 3
+// tries are the results of a round for long messages one way, and for what two ranks do together:
+// of one and the same program they differ by more than all that is compared.
+const tries = 3
 
 // moreShort is how many times more messages there are of at most shortMax bytes: they take
 // microseconds, and in a few milliseconds of them the host may have slowed all or none.
@@ -101,7 +101,7 @@ func (p *passing) ours(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for range streamTries {
+	for range tries {
 		to := func(row string) func(line) { return func(l line) { p.oneWay.Add(row, l.MB) } }
 		if err := p.bench(ctx, []string{"mpi", "bandwidth"}, []int{long}, windows, to(ours)); err != nil {
 			return err
@@ -140,7 +140,7 @@ func (p *passing) pairsOf(ctx context.Context, m *peers.MPI) error {
 	if err := p.byLength(putSizes, measure("put", p.puts)); err != nil {
 		return err
 	}
-	for range streamTries {
+	for range tries {
 		if err := p.streamOf(ctx, m, "stream", p.oneWay); err != nil {
 			return err
 		}
@@ -166,10 +166,18 @@ func (p *passing) iterations(ranks int, cores []int) int {
 	return max(moreShort*p.Iters/ranks, 1)
 }
 
+// measured are the collective operations that have a turn, in a round, among so many ranks.
+func measured(n int) []collective {
+	if n > 2 {
+		return collectives
+	}
+	return slices.Repeat(collectives, tries)
+}
+
 // oursTogether are the collective operations of package mpi.
 func (p *passing) oursTogether(ctx context.Context, n int) error {
 	cores := harness.Cores(n)
-	for _, c := range collectives {
+	for _, c := range measured(n) {
 		args := []string{"mpi", c.name, "--link=ring", "--nodes", strconv.Itoa(n),
 			"--iters", strconv.Itoa(p.iterations(n, cores))}
 		if c.size > 0 {
@@ -187,7 +195,7 @@ func (p *passing) oursTogether(ctx context.Context, n int) error {
 // others are the collective operations of another MPI.
 func (p *passing) others(ctx context.Context, m *peers.MPI, n int) error {
 	return m.Among(ctx, n, p.pair.Dir(), func(h *peers.Hosts, cores []int) error {
-		for _, c := range collectives {
+		for _, c := range measured(n) {
 			numbers, of := []int{p.iterations(n, cores)}, n
 			if c.size > 0 {
 				numbers, of = append(numbers, c.size), c.size
