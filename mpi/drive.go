@@ -338,7 +338,7 @@ func (w *World) sent(p *process, err error) (next *memfifo.PostedPut) {
 		w.fail(p.ID, err)
 		w.pop(p)
 	}
-	if len(p.queue) > 0 && p.queue[0].writes() && !w.closed {
+	if err == nil && len(p.queue) > 0 && p.queue[0].writes() && !w.closed {
 		return w.put(p, &p.queue[0])
 	}
 	p.busy = false
