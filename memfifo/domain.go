@@ -165,10 +165,21 @@ func (d *Domain) await(ctx context.Context, c *mcd.Completion) error {
 	}
 	err := d.ep.Await(ctx, c)
 	if errors.Is(err, mcd.ErrClosed) {
-		d.dropPosted()
+		d.endpointClosed()
 		return ErrClosed
 	}
 	return err
+}
+
+// endpointClosed ends what would end with a peer's answer alone.
+func (d *Domain) endpointClosed() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, p := range d.peers {
+		if p != nil {
+			p.dropPosted()
+		}
+	}
 }
 
 // Close flushes, for as long as peers answer, says goodbye to them until they have heard it, and

@@ -3,10 +3,12 @@ package memfifo
 import (
 	"bytes"
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/internal/fuzzseed"
+	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
 
@@ -108,6 +110,31 @@ func fuzzSite(t *testing.T, d *Domain, mem, ring, small guarded) (w *Window, q, 
 	return w, q, q2
 }
 
+// postAll posts puts: one that fits a frame, one of another node behind it, and two that are longer
+// than the window, of which one is taken back. It returns what their Sent is told.
+func postAll(t *testing.T, p *peer) *[]error {
+	told := new([]error)
+	put := func(node mcd.NodeID, size int, next *PostedPut) *PostedPut {
+		return &PostedPut{
+			Window: Key{Node: 1}, Tail: Key{Node: node}, Data: make([]byte, size), Record: []byte("record"),
+			Sent: func(err error) *PostedPut { *told = append(*told, err); return next },
+		}
+	}
+	long := 2 * reliable.Window * p.d.frameSize
+	p.postPut(put(1, 8, put(2, 8, nil)))
+	p.postPut(put(1, long, nil))
+	p.sendQueued(clock.Now())
+	if p.posts != 1 || len(*told) != 2 || (*told)[0] != nil || !errors.Is((*told)[1], errOtherNode) {
+		t.Errorf("%d puts are posted; told %v", p.posts, *told)
+	}
+	p.dropPosted()
+	if p.posts != 0 || p.queue.Front() != nil || len(*told) != 3 || (*told)[2] != ErrClosed { //nolint:errorlint // the very value
+		t.Errorf("%d puts are posted; told %v", p.posts, *told)
+	}
+	p.postPut(put(1, long, nil))
+	return told
+}
+
 // The fuzzer's bytes are replies while requests are pending: they write nothing but a Get's buffer,
 // and each request ends once.
 func FuzzReplies(f *testing.F) {
@@ -136,6 +163,7 @@ func FuzzReplies(f *testing.F) {
 		if p.encodeQueued(now) || p.queue.Front() != nil {
 			t.Error("not all requests are in frames")
 		}
+		told := postAll(t, p)
 		p.take(reliable.Replies, b)
 		if !buf.whole() {
 			t.Error("written around the buffer")
@@ -149,6 +177,9 @@ func FuzzReplies(f *testing.F) {
 			}
 		}
 		p.fail(&PeerDownError{Node: 1})
+		if p.posts != 0 || len(*told) != 4 || !errors.Is((*told)[3], ErrPeerDown) {
+			t.Errorf("%d posted puts are left; told %v", p.posts, *told)
+		}
 		d.mu.Unlock()
 		for _, c := range calls {
 			_, _ = d.wait(context.Background(), c)

@@ -137,19 +137,12 @@ func (p *peer) endPosted(wr *workRequest, err error) {
 	p.postPut(next)
 }
 
-// dropPosted takes posted puts that are not sent yet out of the queues, as the endpoint is closed.
-func (d *Domain) dropPosted() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, p := range d.peers {
-		if p == nil {
-			continue
-		}
-		for wr := p.posted.Front(); wr != nil; wr = p.posted.Front() {
-			p.queue.Remove(&wr.tail.node)
-			d.freeRequest(wr.tail)
-			p.queue.Remove(&wr.node)
-			p.endPosted(wr, ErrClosed)
-		}
+// dropPosted takes the posted puts that are not sent out of the queue, as the endpoint is closed.
+func (p *peer) dropPosted() {
+	for wr := p.posted.Front(); wr != nil; wr = p.posted.Front() {
+		p.queue.Remove(&wr.tail.node)
+		p.d.freeRequest(wr.tail)
+		p.queue.Remove(&wr.node)
+		p.endPosted(wr, ErrClosed)
 	}
 }
