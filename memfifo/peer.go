@@ -21,8 +21,7 @@ type peer struct {
 	queue   list.List[workRequest]  // work requests that are not all in frames
 	unacked list.List[workRequest]  // parcels in frames that are not acknowledged
 	parcels int                     // in queue or unacked
-	posted  list.List[workRequest]  // posted puts in queue
-	posts   int                     // how many these are
+	posts   int                     // posted puts in queue
 	pending map[uint32]*workRequest // in frames, and waiting for a reply; by request ID
 	putTo   cursor                  // where our last put to it ended
 

@@ -65,7 +65,7 @@ const maxKept = 256
 // freeRequest takes a work request back that is in no list. It needs no mu: where thousands of
 // goroutines wait, each would stand in line for it a second time.
 func (d *Domain) freeRequest(wr *workRequest) {
-	wr.data, wr.buf, wr.wanted, wr.sent, wr.tail = nil, nil, nil, nil, nil
+	wr.data, wr.buf, wr.wanted, wr.sent = nil, nil, nil, nil
 	if cap(wr.copied) > maxKept {
 		wr.copied = nil
 	}

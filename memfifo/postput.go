@@ -107,23 +107,21 @@ func (d *Domain) putHere(q *PostedPut) error {
 	return nil
 }
 
-// postPut queues a put, and a copy of the record behind it, which nobody waits for.
+// postPut queues a put, and right behind it a copy of the record, which nobody waits for.
 func (p *peer) postPut(q *PostedPut) {
 	put, push := q.requests()
 	wr, tail := p.d.newRequest(p, &put), p.d.newRequest(p, &push)
 	tail.copied = append(tail.copied[:0], push.data...)
 	tail.data, tail.detached = tail.copied, true
-	wr.sent, wr.tail, wr.detached = q.Sent, tail, true
+	wr.sent, wr.detached = q.Sent, true
 	p.queue.PushBack(&wr.node, wr)
 	p.queue.PushBack(&tail.node, tail)
-	p.posted.PushBack(&wr.inPosted, wr)
 	p.posts++
 }
 
 // endPosted ends a posted put that is in no list any more, and posts what is next.
 func (p *peer) endPosted(wr *workRequest, err error) {
 	key, sent := wr.key, wr.sent
-	p.posted.Remove(&wr.inPosted)
 	p.posts--
 	p.d.freeRequest(wr)
 	next := sent(err)
@@ -139,10 +137,16 @@ func (p *peer) endPosted(wr *workRequest, err error) {
 
 // dropPosted takes the posted puts that are not sent out of the queue, as the endpoint is closed.
 func (p *peer) dropPosted() {
-	for wr := p.posted.Front(); wr != nil; wr = p.posted.Front() {
-		p.queue.Remove(&wr.tail.node)
-		p.d.freeRequest(wr.tail)
-		p.queue.Remove(&wr.node)
-		p.endPosted(wr, ErrClosed)
+	for wr := p.queue.Front(); wr != nil; {
+		next := wr.node.Next()
+		if wr.sent != nil {
+			tail := next
+			next = tail.node.Next()
+			p.queue.Remove(&wr.node)
+			p.queue.Remove(&tail.node)
+			p.d.freeRequest(tail)
+			p.endPosted(wr, ErrClosed)
+		}
+		wr = next
 	}
 }

@@ -49,9 +49,7 @@ type workRequest struct {
 	signalLocal, signalRemote bool                   // the completion is, or may be, waited for
 	detached                  bool                   // nobody waits: its end frees it
 	node                      list.Node[workRequest] // in peer.queue or peer.unacked
-	sent                      func(error) *PostedPut // of a posted put
-	tail                      *workRequest           // likewise: the push behind it
-	inPosted                  list.Node[workRequest] // likewise: in peer.posted
+	sent                      func(error) *PostedPut // of a posted put, behind which the queue has its push
 	copied                    []byte                 // memory for a record that is sent without its caller
 	nextUnused                *workRequest           // in pool.unused
 }

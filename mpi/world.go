@@ -124,12 +124,12 @@ type World struct {
 type process struct {
 	activemsg.Node
 	rank   matching.Rank
-	queue  []item // to be carried out in this order
-	memory []item // of an empty queue
-	busy   bool   // by a goroutine
-	record []byte // memory of the one that is carried out
-	post   memfifo.PostedPut
-	err    error // why it is down
+	queue  []item            // to be carried out in this order
+	memory []item            // of an empty queue
+	busy   bool              // by a goroutine
+	record []byte            // memory of the one that is carried out
+	post   memfifo.PostedPut // the first of queue, if that is a write
+	err    error             // why it is down
 }
 
 // Counters of a world.
