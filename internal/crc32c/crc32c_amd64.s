@@ -37,21 +37,28 @@ GLOBL ·foldLanes(SB), RODATA|NOPTR, $64
 	VPCLMULQDQ $0x11, k, z, z    \
 	VPTERNLOGD $0x96, what, free, z
 
-// REST adds the CX bytes at SI to AX, a word at a time and then a byte, and goes on at done.
+// REST adds the CX bytes at SI to AX, a word at a time and then what is left of one by halves, and goes on at done.
 #define REST \
 	CMPQ   CX, $8     \
-	JB     bytes      \
+	JB     half       \
 	CRC32Q (SI), AX   \
 	ADDQ   $8, SI     \
 	SUBQ   $8, CX     \
 	JMP    words      \
-bytes: \
-	TESTQ  CX, CX     \
+half: \
+	TESTB  $4, CX     \
+	JZ     quarter    \
+	CRC32L (SI), AX   \
+	ADDQ   $4, SI     \
+quarter: \
+	TESTB  $2, CX     \
+	JZ     last       \
+	CRC32W (SI), AX   \
+	ADDQ   $2, SI     \
+last: \
+	TESTB  $1, CX     \
 	JZ     done       \
-	CRC32B (SI), AX   \
-	INCQ   SI         \
-	DECQ   CX         \
-	JMP    bytes
+	CRC32B (SI), AX
 
 // func register(crc uint32, p []byte) uint32
 TEXT ·register(SB), NOSPLIT, $0-36

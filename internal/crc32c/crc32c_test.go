@@ -52,7 +52,7 @@ func FuzzUpdate(f *testing.F) {
 }
 
 func BenchmarkUpdate(b *testing.B) {
-	for _, n := range []int{64, 256, 1480, 8980} {
+	for _, n := range []int{64, 256, 1398, 1480, 8980} {
 		p := make([]byte, n)
 		b.Run(fmt.Sprintf("%d", n), func(b *testing.B) {
 			b.SetBytes(int64(n))
