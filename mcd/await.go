@@ -71,7 +71,8 @@ func (e *Endpoint) stopSpinning() (needed bool) {
 }
 
 // spinCheck is how many empty polls pass between looks at the clock and the context: about 1 µs on
-// a ring. Where others want the core, one will do.
+// a ring. Where others want the core, one will do, and before the first one where goroutines of
+// this process are ready.
 const spinCheck = 64
 
 // spin polls, or watches another goroutine poll, until c is done. It returns false if it has used
@@ -89,7 +90,11 @@ func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration)
 	start := clock.Now()
 	since, now := start, start
 	polite, robbed := e.spinning.isCrowded(), false
-	for i := 1; !c.Done(); i++ {
+	i := 1
+	if e.spinning.lendsFirst(e.spinners.Load()) {
+		i = spinCheck
+	}
+	for ; !c.Done(); i++ {
 		if !leading && e.claims.Load() == 0 {
 			leading = e.tryLockPoll()
 		}

@@ -208,14 +208,9 @@ func (e *Endpoint) unmaskLoop() {
 	}
 }
 
-// rests reports whether nobody polls and there is nothing for the unmaskLoop to do.
-func (e *Endpoint) rests() bool {
-	if !e.tryLockPoll() {
-		return false
-	}
-	defer e.unlockPoll()
-	return !e.wakeupsOff && e.batch.isOver() && len(e.owed) == 0
-}
+// rests reports whether nobody polls and there is nothing for the unmaskLoop to do. It does not
+// take the poll lock, as a Progress that found it taken would not poll.
+func (s *pollState) rests() bool { return !s.lock.Load() && !s.unfinished.Load() }
 
 // postponeUnmask keeps the unmaskLoop asleep while the caller polls, if it waits for its turn: each
 // costs the caller 6 µs and more in a virtual machine. The caller holds the poll lock, and looks at

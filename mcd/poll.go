@@ -44,6 +44,7 @@ type pollState struct {
 	maskers      []transport.WakeupMasker // the links that can mask wake-ups
 	quickPolls   bool                     // all links do, which then poll without a system call
 	wakeupsOff   bool
+	unfinished   atomic.Bool   // the last holder of the lock has left something to the unmaskLoop
 	masked       chan struct{} // signalled when the unmaskLoop has something to do, or is to end
 	tick         *hrtimer.Timer
 	ticks        chan struct{} // signalled when tick fires, for the unmaskLoop
@@ -81,7 +82,11 @@ func (s *pollState) tryLockPoll() bool { return !s.lock.Load() && s.lock.Compare
 // unlockPoll gives the poll lock back.
 func (s *pollState) unlockPoll() {
 	s.locked.Add(1)
-	if (len(s.owed) > 0 || !s.batch.isOver()) && !s.wakeupsOff {
+	left := len(s.owed) > 0 || !s.batch.isOver()
+	if unfinished := left || s.wakeupsOff; s.unfinished.Load() != unfinished {
+		s.unfinished.Store(unfinished)
+	}
+	if left && !s.wakeupsOff {
 		s.wakeUnmaskLoop()
 	}
 	s.lock.Store(false)

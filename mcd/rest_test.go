@@ -14,7 +14,7 @@ import (
 func restful(t *testing.T, away *time.Duration) (p *spinPolicy, yields *int) {
 	p, yields = new(spinPolicy), new(int)
 	p.init(100 * time.Microsecond)
-	p.longRest = longRest // a quick machine's
+	p.longRest, p.longTurn = longRest, longTurn // a quick machine's
 	t.Cleanup(p.end)
 	p.yield = func() {
 		*yields++
@@ -156,6 +156,37 @@ func TestRest_WhoIsLentTheProcessor(t *testing.T) {
 	}
 }
 
+// Where goroutines of this process are ready when waits begin, these lend the processor after their
+// first look, as long as spinners may have all of it.
+func TestRest_LendsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var away time.Duration
+		p, _ := restful(t, &away)
+		p.procs = endpoints.Load()
+		rest := func(took, spun time.Duration) { p.rest(clock.Now().Add(-took), time.Microsecond, spun, 1) }
+		const first, later = time.Microsecond, 2 * time.Microsecond
+		for k, step := range []struct {
+			took, spun time.Duration
+			want       bool
+		}{
+			{longTurn, first, false}, // nobody was ready
+			{longTurn + 1, first, false},
+			{longTurn + 1, later, false}, // whoever was had become so meanwhile
+			{longTurn + 1, first, true},
+			{0, later, true},
+			{0, first, false},
+			{longTurn + 1, first, true},
+		} {
+			if rest(step.took, step.spun); p.lendsFirst(1) != step.want {
+				t.Errorf("after rest %d: %v, want %v", k, !step.want, step.want)
+			}
+		}
+		if p.procs++; p.lendsFirst(1) {
+			t.Error("there is another processor for those that are ready")
+		}
+	})
+}
+
 // What other processes have of the core is lost, and nothing else: not what other goroutines of this
 // one have.
 func TestRest_WhatIsLost(t *testing.T) {
@@ -190,28 +221,38 @@ func (w *watched) Err() error {
 }
 
 // A spinner looks at the clock and its context, and gives its core away, after each 64 empty polls;
-// as long as others want the core, after each.
+// as long as others want the core, after each; and after the first one, too, where goroutines of its
+// process are ready.
 func TestSpin_HowOftenItRests(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // time stands still: each rest is short
-		e, _, links, _ := openScripts(t, 1, func(cfg *Config) { cfg.Spin = time.Hour })
-		var c Completion
-		var looks []int
-		polls := 0
-		links[0].poll = func() {
-			if polls++; polls == 260 {
-				c.Complete(nil)
+	for crowdAt, want := range map[int][]int{
+		64: {64, 65, 66, 67, 68, 69, 128, 192, 256},
+		0:  {1, 65, 129, 193, 257},
+	} {
+		synctest.Test(t, func(t *testing.T) { // time stands still: each rest is short
+			e, _, links, _ := openScripts(t, 1, func(cfg *Config) { cfg.Spin = time.Hour })
+			if crowdAt == 0 {
+				e.spinning.procs = endpoints.Load()
+				e.spinning.ready.Store(crowdMax)
 			}
-		}
-		ctx := &watched{t.Context(), func() {
-			if looks = append(looks, polls); polls == 64 {
-				e.spinning.crowd.Store(11) // six rests are needed to forget it
+			var c Completion
+			var looks []int
+			polls := 0
+			links[0].poll = func() {
+				if polls++; polls == 260 {
+					c.Complete(nil)
+				}
 			}
-		}}
-		if err := e.Await(ctx, &c); err != nil {
-			t.Fatal(err)
-		}
-		if want := []int{64, 65, 66, 67, 68, 69, 128, 192, 256}; !slices.Equal(looks, want) {
-			t.Errorf("looks after polls %v, want %v", looks, want)
-		}
-	})
+			ctx := &watched{t.Context(), func() {
+				if looks = append(looks, polls); polls == crowdAt {
+					e.spinning.crowd.Store(11) // six rests are needed to forget it
+				}
+			}}
+			if err := e.Await(ctx, &c); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(looks, want) {
+				t.Errorf("looks after polls %v, want %v", looks, want)
+			}
+		})
+	}
 }

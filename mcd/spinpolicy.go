@@ -39,11 +39,12 @@ type spinPolicy struct {
 	tries   atomic.Int32 // how many are left that try
 	short   atomic.Int32 // how many waits in a row were short, while pause is not 0
 	usual   atomic.Int64 // what a wait takes that spins and keeps its core, in ns; an average likewise
+	ready   atomic.Int32 // how sure it is that goroutines of this process are ready when a wait begins
 	lost    atomic.Int64 // to others that compute, and not made up for yet, in ns
 	avoids  atomic.Bool  // spinning is given up until that is made up for
 	yield   func()       // gives the core to other processes
 
-	longRest time.Duration // on this machine
+	longRest, longTurn time.Duration // on this machine
 }
 
 const (
@@ -60,9 +61,13 @@ const (
 	// quick machine. With nobody there it takes 0.3 µs. On a slow one it takes up to 1.8 µs, and 4
 	// with somebody.
 	longRest = 1500 * time.Nanosecond
+	// longTurn is how long goroutines of this process have the processor, at least, if they are
+	// ready, on a quick machine. To lend it to nobody takes 0.2 µs.
+	longTurn = 500 * time.Nanosecond
 	// quickCall is what a system call that does nothing takes on a quick machine, at most.
 	quickCall = 150 * time.Nanosecond
-	// Each rest that is long makes it surer that there is a crowd; one that is not, less so.
+	// Each rest that is long makes it surer that there is a crowd, or that others are ready; one
+	// that is not, less so.
 	crowdGrows = 3
 	crowdMax   = 24
 	crowded    = 6
@@ -96,6 +101,7 @@ var endpoints atomic.Int32
 func (p *spinPolicy) init(limit time.Duration) {
 	p.max, p.yield, p.procs = limit, yield, int32(runtime.GOMAXPROCS(0))
 	p.longRest = time.Duration(slowness() * float64(longRest))
+	p.longTurn = time.Duration(slowness() * float64(longTurn))
 	endpoints.Add(1)
 }
 
@@ -224,32 +230,51 @@ func (p *spinPolicy) staysAwake() bool { return p.max > 0 && (!p.isCrowded() || 
 // last call, to goroutines of this process that are ready and have none: where so many spin, at its
 // endpoint and at others, that none may be left.
 func (p *spinPolicy) lends(own time.Duration, spinners int32) bool {
-	if p.kept.Add(int64(own)) < int64(lendAfter) && endpoints.Load()-1+spinners < p.procs {
+	if p.kept.Add(int64(own)) < int64(lendAfter) && !p.hasAll(spinners) {
 		return false
 	}
 	p.kept.Store(0)
 	return true
 }
 
+// hasAll reports whether so many spinners, and one at each other endpoint, may have all of the
+// process's processors.
+func (p *spinPolicy) hasAll(spinners int32) bool { return endpoints.Load()-1+spinners >= p.procs }
+
+// lendsFirst reports whether a wait lends its processor after its first look: to the goroutine that
+// it has made ready, as a server's that answers, or that waits for what came last.
+func (p *spinPolicy) lendsFirst(spinners int32) bool {
+	return p.ready.Load() >= crowded && p.hasAll(spinners)
+}
+
+// weighRest takes into account how long it took to give something away.
+func weighRest(sure *atomic.Int32, took, long time.Duration) {
+	n := sure.Load()
+	if took > long {
+		sure.Store(min(n+crowdGrows, crowdMax))
+	} else if n > 0 {
+		sure.Store(n - 1)
+	}
+}
+
 // rest gives the core away: to goroutines of this process, and, after spinning for a while, to
 // other processes. now is the time of the call; own and spinners are as in lends, and spun is how
 // long the wait has spun. It returns the time at which the caller has the core again.
 func (p *spinPolicy) rest(now monotime.Time, own, spun time.Duration, spinners int32) monotime.Time {
-	if p.lends(own, spinners) {
+	lent := p.lends(own, spinners)
+	if lent {
 		runtime.Gosched()
 	}
 	back := clock.Now()
+	if lent && spun == own { // the wait's first rest
+		weighRest(&p.ready, back.Sub(now), p.longTurn)
+	}
 	if spun > politeAfter || p.isCrowded() {
 		yielded := back
 		p.yield()
 		back = clock.Now()
 		p.noteAway(back.Sub(yielded))
 	}
-	n := p.crowd.Load()
-	if back.Sub(now) > p.longRest {
-		p.crowd.Store(min(n+crowdGrows, crowdMax))
-	} else if n > 0 {
-		p.crowd.Store(n - 1)
-	}
+	weighRest(&p.crowd, back.Sub(now), p.longRest)
 	return back
 }
