@@ -2,8 +2,6 @@ package offload_test
 
 import (
 	"errors"
-	"os"
-	"os/exec"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -13,18 +11,10 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-const envFirst = "RAWLANE_TEST_OFFLOAD_FIRST" // set in a process that has not opened a unit before
-
 // A process that runs out of descriptors is told so, however many it lacks, keeps none, and opens a
 // unit once it has them: package ebpf takes the lack of them for one of features, and remembers it.
 func TestOpen_WithoutDescriptors(t *testing.T) {
-	if os.Getenv(envFirst) == "" {
-		needUnits(t)
-		cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
-		cmd.Env = append(os.Environ(), envFirst+"=1")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("%v\n%s", err, out)
-		}
+	if !testbed.Alone(t, needUnits) { // in a process that has not opened a unit before
 		return
 	}
 	bed := testbed.ForTest(t, testbed.Config{})

@@ -2,10 +2,30 @@ package testbed
 
 import (
 	"os"
+	"os/exec"
 	"testing"
 )
 
 // What follows is of a test's own process, and needs no bed.
+
+// Alone has a test run once more, in a process of its own, and reports whether this is that one:
+// else the test has to return. The needs are looked at before, and not in that process.
+func Alone(t *testing.T, needs ...func(*testing.T)) bool {
+	t.Helper()
+	const alone = "RAWLANE_TEST_ALONE"
+	if os.Getenv(alone) != "" {
+		return true
+	}
+	for _, need := range needs {
+		need(t)
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), alone+"=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return false
+}
 
 // Descriptors counts the files that this process has open.
 func Descriptors(t testing.TB) int {

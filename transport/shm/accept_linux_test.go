@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport/shm/internal/hello"
 )
 
@@ -80,7 +80,7 @@ func TestKeep_HasNoLimit(t *testing.T) {
 
 // A link that has no descriptors left for those of another one says what to do about it.
 func TestHear_HasNoDescriptors(t *testing.T) {
-	if !isAlone(t) {
+	if !testbed.Alone(t) { // what the links of other tests had may be closed at any time
 		return
 	}
 	l := opened(t, Folder(t), 1)
@@ -100,19 +100,12 @@ func TestHear_HasNoDescriptors(t *testing.T) {
 
 // A link for which the process has no descriptors is not opened, and keeps none.
 func TestOpen_HasNoDescriptors(t *testing.T) {
-	if !isAlone(t) {
+	if !testbed.Alone(t) { // what the links of other tests had may be closed at any time
 		return
 	}
 	dir := Folder(t)
 	opened(t, Folder(t), 1) // the runtime has what it needs
-	count := func() int {
-		open, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			t.Skip(err)
-		}
-		return len(open)
-	}
-	before := count()
+	before := testbed.Descriptors(t)
 	for room := 0; ; room++ {
 		limit := leaveRoom(t, room)
 		l, err := Open("test", Config{Dir: dir})
@@ -126,25 +119,10 @@ func TestOpen_HasNoDescriptors(t *testing.T) {
 		if !errors.Is(err, unix.EMFILE) {
 			t.Errorf("room for %d: %v", room, err)
 		}
-		if after := count(); after != before {
+		if after := testbed.Descriptors(t); after != before {
 			t.Errorf("room for %d: %d descriptors before, %d after", room, before, after)
 		}
 	}
-}
-
-// isAlone has a test that counts descriptors run in a process of its own, and reports whether this is
-// that one: what the links of other tests had may be closed at any time.
-func isAlone(t *testing.T) bool {
-	const alone = "RAWLANE_TEST_SHM_ALONE"
-	if os.Getenv(alone) != "" {
-		return true
-	}
-	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
-	cmd.Env = append(os.Environ(), alone+"=1")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-	return false
 }
 
 // leaveRoom leaves the process room for so many descriptors, until undo is called.
