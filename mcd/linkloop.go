@@ -209,7 +209,8 @@ func (e *Endpoint) unmaskLoop() {
 }
 
 // rests reports whether nobody polls and there is nothing for the unmaskLoop to do. It does not
-// take the poll lock, as a Progress that found it taken would not poll.
+// take the poll lock, as a Progress that found it taken would not poll. It looks at the lock first:
+// a holder that gives it back before has said what it leaves, and one that takes it later signals.
 func (s *pollState) rests() bool { return !s.lock.Load() && !s.unfinished.Load() }
 
 // postponeUnmask keeps the unmaskLoop asleep while the caller polls, if it waits for its turn: each

@@ -44,7 +44,7 @@ type pollState struct {
 	maskers      []transport.WakeupMasker // the links that can mask wake-ups
 	quickPolls   bool                     // all links do, which then poll without a system call
 	wakeupsOff   bool
-	unfinished   atomic.Bool   // the last holder of the lock has left something to the unmaskLoop
+	unfinished   atomic.Bool   // the last holder of the lock has left masks, frames or last calls
 	masked       chan struct{} // signalled when the unmaskLoop has something to do, or is to end
 	tick         *hrtimer.Timer
 	ticks        chan struct{} // signalled when tick fires, for the unmaskLoop
@@ -79,7 +79,7 @@ func (s *pollState) init(links []transport.Link, precise bool) {
 // tryLockPoll takes the poll lock if it is free.
 func (s *pollState) tryLockPoll() bool { return !s.lock.Load() && s.lock.CompareAndSwap(false, true) }
 
-// unlockPoll gives the poll lock back.
+// unlockPoll gives the poll lock back, once it has said what is left: see rests.
 func (s *pollState) unlockPoll() {
 	s.locked.Add(1)
 	left := len(s.owed) > 0 || !s.batch.isOver()

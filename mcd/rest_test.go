@@ -251,7 +251,7 @@ func TestSpin_HowOftenItRests(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !slices.Equal(looks, want) {
-				t.Errorf("looks after polls %v, want %v", looks, want)
+				t.Errorf("crowded at %d: looks after polls %v, want %v", crowdAt, looks, want)
 			}
 		})
 	}

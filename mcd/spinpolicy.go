@@ -39,7 +39,7 @@ type spinPolicy struct {
 	tries   atomic.Int32 // how many are left that try
 	short   atomic.Int32 // how many waits in a row were short, while pause is not 0
 	usual   atomic.Int64 // what a wait takes that spins and keeps its core, in ns; an average likewise
-	ready   atomic.Int32 // how sure it is that goroutines of this process are ready when a wait begins
+	ready   atomic.Int32 // how sure it is that goroutines of this process are ready as a wait first rests
 	lost    atomic.Int64 // to others that compute, and not made up for yet, in ns
 	avoids  atomic.Bool  // spinning is given up until that is made up for
 	yield   func()       // gives the core to other processes
@@ -62,7 +62,7 @@ const (
 	// with somebody.
 	longRest = 1500 * time.Nanosecond
 	// longTurn is how long goroutines of this process have the processor, at least, if they are
-	// ready, on a quick machine. To lend it to nobody takes 0.2 µs.
+	// ready, on a quick machine. To lend it to nobody takes 0.2 µs where no other one is idle.
 	longTurn = 500 * time.Nanosecond
 	// quickCall is what a system call that does nothing takes on a quick machine, at most.
 	quickCall = 150 * time.Nanosecond
