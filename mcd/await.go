@@ -108,6 +108,7 @@ func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration)
 		if robbed {
 			break
 		}
+		e.flush()
 		now = clock.Now()
 		own := now.Sub(since)
 		spun += own
@@ -121,7 +122,6 @@ func (e *Endpoint) spin(ctx context.Context, c *Completion, limit time.Duration)
 				leading = false
 			}
 		}
-		e.flush()
 		since = e.spinning.rest(now, own, spun, e.spinners.Load())
 		robbed = e.spinning.avoids.Load() // a last look, and then asleep
 		polite = e.spinning.isCrowded()

@@ -160,24 +160,31 @@ func TestRest_WhoIsLentTheProcessor(t *testing.T) {
 // first look, as long as spinners may have all of it.
 func TestRest_LendsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var away time.Duration
+		var away, turn time.Duration
 		p, _ := restful(t, &away)
 		p.procs = endpoints.Load()
-		rest := func(took, spun time.Duration) { p.rest(clock.Now().Add(-took), time.Microsecond, spun, 1) }
+		p.lend = func() { time.Sleep(turn) } // virtual
 		const first, later = time.Microsecond, 2 * time.Microsecond
 		for k, step := range []struct {
-			took, spun time.Duration
+			turn, spun time.Duration
+			procs      int32 // more than spinners may have
 			want       bool
 		}{
-			{longTurn, first, false}, // nobody was ready
-			{longTurn + 1, first, false},
-			{longTurn + 1, later, false}, // whoever was had become so meanwhile
-			{longTurn + 1, first, true},
-			{0, later, true},
-			{0, first, false},
-			{longTurn + 1, first, true},
+			{longTurn, first, 0, false}, // nobody was ready
+			{longTurn + 1, first, 0, false},
+			{longTurn + 1, later, 0, false}, // who was had become so meanwhile
+			{longTurn + 1, first, 1, false}, // it was an idle processor's thread that woke
+			{longTurn + 1, first, 0, true},
+			{0, later, 0, true},
+			{0, first, 0, false},
+			{longTurn + 1, first, 0, true},
 		} {
-			if rest(step.took, step.spun); p.lendsFirst(1) != step.want {
+			turn = step.turn
+			p.procs += step.procs
+			p.kept.Store(int64(lendAfter)) // it is lent in any case
+			p.rest(clock.Now(), time.Microsecond, step.spun, 1)
+			p.procs -= step.procs
+			if p.lendsFirst(1) != step.want {
 				t.Errorf("after rest %d: %v, want %v", k, !step.want, step.want)
 			}
 		}

@@ -42,6 +42,7 @@ type spinPolicy struct {
 	ready   atomic.Int32 // how sure it is that goroutines of this process are ready as a wait first rests
 	lost    atomic.Int64 // to others that compute, and not made up for yet, in ns
 	avoids  atomic.Bool  // spinning is given up until that is made up for
+	lend    func()       // gives the processor to goroutines of this process
 	yield   func()       // gives the core to other processes
 
 	longRest, longTurn time.Duration // on this machine
@@ -99,7 +100,8 @@ var endpoints atomic.Int32
 
 // init begins the policy of an endpoint that is open from now on, until end.
 func (p *spinPolicy) init(limit time.Duration) {
-	p.max, p.yield, p.procs = limit, yield, int32(runtime.GOMAXPROCS(0))
+	p.max, p.procs = limit, int32(runtime.GOMAXPROCS(0))
+	p.lend, p.yield = runtime.Gosched, yield
 	p.longRest = time.Duration(slowness() * float64(longRest))
 	p.longTurn = time.Duration(slowness() * float64(longTurn))
 	endpoints.Add(1)
@@ -263,10 +265,10 @@ func weighRest(sure *atomic.Int32, took, long time.Duration) {
 func (p *spinPolicy) rest(now monotime.Time, own, spun time.Duration, spinners int32) monotime.Time {
 	lent := p.lends(own, spinners)
 	if lent {
-		runtime.Gosched()
+		p.lend()
 	}
 	back := clock.Now()
-	if lent && spun == own { // the wait's first rest
+	if lent && spun == own && p.hasAll(spinners) { // the wait's first rest; else an idle processor's thread woke
 		weighRest(&p.ready, back.Sub(now), p.longTurn)
 	}
 	if spun > politeAfter || p.isCrowded() {
