@@ -116,6 +116,29 @@ func ExamplePort_PostSend() {
 	// second
 }
 
+// A layer that keeps its messages, to send them again, leaves room before each for the headers.
+func ExamplePort_TrySendInPlace() {
+	nodes, closeAll := nodesOnAFabric(2)
+	defer closeAll()
+	p, to := acquire(nodes[0], 1), acquire(nodes[1], 7)
+	headroom := nodes[0].Headroom()
+	kept := [][]byte{
+		append(make([]byte, headroom), "first"...),
+		append(make([]byte, headroom), "second"...),
+	}
+	n, err := p.TrySendInPlace(0, mcd.To(to.Addr()), kept...) // a full link takes fewer: the others later
+	fmt.Println(n, err)
+	buf := make([]byte, nodes[1].MaxPayload())
+	for range n {
+		size, _, _ := to.Recv(context.Background(), buf)
+		fmt.Printf("%s\n", buf[:size])
+	}
+	// Output:
+	// 2 <nil>
+	// first
+	// second
+}
+
 // A buffer is posted before its message comes; the one copy of the message is made into it.
 func ExamplePort_PostRecv() {
 	nodes, closeAll := nodesOnAFabric(2)

@@ -61,6 +61,14 @@ func (d *Domain) Post(parcels ...*Parcel) (err error) {
 	return err
 }
 
+// hasRoom reports whether one more of so many that are under way may be posted.
+func (p *peer) hasRoom(n int) error {
+	if n >= MaxParcels {
+		return fmt.Errorf("node %d: %w (%d: wait for some)", p.node, ErrManyParcels, MaxParcels)
+	}
+	return nil
+}
+
 // post queues a parcel, or puts it in place on this node itself.
 func (d *Domain) post(q *Parcel) error {
 	if err := q.check(d); err != nil {
@@ -77,8 +85,8 @@ func (d *Domain) post(q *Parcel) error {
 	if err == nil {
 		err = p.ready()
 	}
-	if err == nil && p.parcels >= MaxParcels {
-		err = fmt.Errorf("node %d: %w (%d: wait for some)", p.node, ErrManyParcels, MaxParcels)
+	if err == nil {
+		err = p.hasRoom(p.parcels)
 	}
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package memfifo
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/rawlane/rawlane/internal/clock"
 )
@@ -57,8 +56,8 @@ func (d *Domain) PostPut(q *PostedPut) error {
 	if err := p.ready(); err != nil {
 		return err
 	}
-	if p.posts >= MaxParcels {
-		return fmt.Errorf("node %d: %w (%d: wait for some)", p.node, ErrManyParcels, MaxParcels)
+	if err := p.hasRoom(p.posts); err != nil {
+		return err
 	}
 	first := p.queue.Front() == nil
 	p.postPut(q)
