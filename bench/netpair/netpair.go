@@ -95,7 +95,7 @@ func (p *Pair) Run(
 // prints is how many numbers modes of the C program print.
 var prints = map[string]int{"ring-ping": 4, "xsk-ping": 4, "udp-ping": 4, "tcp-ping": 4, "tcp-send": 1, "ring-send": 1,
 	"tcp-send-nagle": 1, "tcp-send-gathered": 1, "ring-txring": 1, "ring-sink": 1, "ring-both": 2, "unix-ping": 4,
-	"gso-sink": 2, "gso-send": 1}
+	"gso-sink": 2, "gso-send": 1, "xsk-sink": 1, "xsk-send": 1}
 
 // RunC is Run for modes of the C program. The answering one works on the node's interface, the
 // asking one where it is told: there, or with the other's address.

@@ -32,6 +32,8 @@ void xsk_open(const char *ifname, int native);
 void xsk_echo(void);
 int xsk_ping(void);
 void xsk_ping_open(int size);
+void xsk_sink(void);
+void xsk_send(int size, int iters, int batch);
 
 // inet.c: sockets of the internet
 void udp_echo(void);
@@ -61,6 +63,7 @@ int unix_ping(void);
 void stream_sink(void);
 void stream_send(int size, int iters, int batch);
 void stream_both(int size, int ms, int batch);
+void report(uint64_t since); // prints how many ns have passed
 void stream_txring(const char *ifname, int size, int iters, int batch);
 
 // barrier.c: barriers among processes

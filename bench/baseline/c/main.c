@@ -2,6 +2,7 @@
 //
 //   baseline ring-echo IF CORE            baseline ring-ping   IF   CORE SIZE ITERS
 //   baseline xsk-echo  IF CORE            baseline xsk-ping    IF   CORE SIZE ITERS; native-xsk-echo, native-xsk-ping
+//   baseline xsk-sink  IF CORE            baseline xsk-send   IF   CORE SIZE ITERS BATCH; native-xsk-sink, native-xsk-send
 //   baseline udp-echo  -  CORE            baseline udp-ping    PEER CORE SIZE ITERS
 //   baseline tcp-echo  -  CORE            baseline tcp-ping    PEER CORE SIZE ITERS
 //   baseline block-udp-echo ...           the same with calls that sleep; also of tcp and gso
@@ -118,6 +119,8 @@ int main(int argc, char **argv) {
   if (!strncmp(mode, "xsk-", 4)) xsk_open(where, native);
   if (!strcmp(mode, "xsk-echo")) ready(), xsk_echo();
   if (!strcmp(mode, "xsk-ping")) return xsk_ping_open(size), measure(xsk_ping, iters), 0;
+  if (!strcmp(mode, "xsk-sink")) return signal(SIGTERM, end), ready(), xsk_sink(), 0;
+  if (!strcmp(mode, "xsk-send")) return xsk_send(size, iters, batch), 0;
   ring_open(where);
   if (!strcmp(mode, "ring-echo")) ready(), ring_echo();
   if (!strcmp(mode, "ring-ping")) return ring_ping_open(size), measure(ring_ping, iters), 0;

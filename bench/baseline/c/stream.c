@@ -24,7 +24,7 @@ void stream_sink(void) {
   printf("%llu\n", (unsigned long long)received);
 }
 
-static void report(uint64_t since) { printf("%llu\n", (unsigned long long)(now() - since)); }
+void report(uint64_t since) { printf("%llu\n", (unsigned long long)(now() - since)); }
 
 static uint8_t frames[MAX_BATCH][SLOT]; // each frame of a batch is somewhere else, as messages are
 static struct mmsghdr msgs[MAX_BATCH];

@@ -9,6 +9,7 @@
 #include <linux/if_link.h>
 #include <linux/if_xdp.h>
 #include <net/if.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -127,11 +128,57 @@ static void head(uint8_t *frame, const uint8_t *dst) {
   frame[12] = TYPE >> 8, frame[13] = TYPE & 0xff;
 }
 
-static void send_one(int n) {
-  __atomic_store_n(rings[COMPLETION].consumer, __atomic_load_n(rings[COMPLETION].producer, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
-  ((struct xdp_desc *)rings[TX].entries)[rings[TX].next++ % SLOTS] = (struct xdp_desc){.addr = frame_to_send, .len = n};
+// sent takes the chunks back that were sent, and returns how many were since the beginning.
+static uint32_t sent(void) {
+  uint32_t n = __atomic_load_n(rings[COMPLETION].producer, __ATOMIC_ACQUIRE);
+  __atomic_store_n(rings[COMPLETION].consumer, n, __ATOMIC_RELEASE);
+  return n;
+}
+
+static void push(uint64_t frame, int n) {
+  ((struct xdp_desc *)rings[TX].entries)[rings[TX].next++ % SLOTS] = (struct xdp_desc){.addr = frame, .len = n};
+}
+
+static void kick(void) {
   __atomic_store_n(rings[TX].producer, rings[TX].next, __ATOMIC_RELEASE);
-  if (sendto(s, NULL, 0, MSG_DONTWAIT, NULL, 0) < 0 && errno != EAGAIN && errno != EBUSY) die("sendto");
+  if (sendto(s, NULL, 0, MSG_DONTWAIT, NULL, 0) < 0 && errno != EAGAIN && errno != EBUSY && errno != ENOBUFS) die("sendto");
+}
+
+static void send_one(int n) {
+  sent();
+  push(frame_to_send, n);
+  kick();
+}
+
+static const uint8_t all[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+
+// xsk_send sends frames that are written once, as stream_send does, a batch for each call.
+void xsk_send(int size, int iters, int batch) {
+  for (int i = SLOTS; i < 2 * SLOTS; i++) head(umem + i * SLOT, all);
+  uint64_t start = now();
+  for (int left = iters; left > 0; kick()) {
+    uint32_t end = sent() + SLOTS;
+    for (int i = 0; i < batch && left > 0 && rings[TX].next != end; i++, left--)
+      push((SLOTS + rings[TX].next % SLOTS) * SLOT, size + ETH_HLEN);
+  }
+  while (sent() != rings[TX].next) kick();
+  report(start);
+}
+
+// xsk_sink is stream_sink.
+void xsk_sink(void) {
+  static uint8_t frame[SLOT];
+  uint64_t received = 0;
+  int n;
+  for (;;) {
+    if (full()) {
+      uint8_t *in = take(&n);
+      memcpy(frame, in, n);
+      received++;
+    } else if (over) break;
+    __asm__ volatile("" : : "r"(frame) : "memory"); // the copy is wanted
+  }
+  printf("%llu\n", (unsigned long long)received);
 }
 
 void xsk_echo(void) {
@@ -157,7 +204,7 @@ static int answered(void) {
 
 int xsk_ping(void) {
   int n;
-  head(chunk(), (const uint8_t[6]){0xff, 0xff, 0xff, 0xff, 0xff, 0xff});
+  head(chunk(), all);
   send_one(ping_len);
   for (int windows = 0; windows < WINDOWS; windows++)
     if (answered()) return take(&n), windows == 0;
