@@ -21,10 +21,13 @@ type roaming struct {
 	contacts uint64 // contact frames that were sent
 	answers  uint64 // those that answer a frame
 	astray   uint64 // those that go elsewhere than that frame came from
+
+	moved atomic.Bool // since Roamed was called
 }
 
 func (l *roaming) Unwrap() transport.Link { return l.Link }
 func (l *roaming) Authenticates()         {}
+func (l *roaming) Roamed() bool           { return l.moved.Swap(false) }
 
 func (l *roaming) Authentic(f *transport.Frame) {
 	var h wire.Header
@@ -75,6 +78,42 @@ func (l *silenced) Send(frames []transport.Frame) (int, error) {
 		return len(frames), nil
 	}
 	return l.Link.Send(frames)
+}
+
+// A node whose link has moved sends a probe to each of the others, a few times, and then no more.
+func TestKeys_WhoHasMovedSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		attach := oneSwitch(t)
+		nodes := []mcd.Node{{ID: 0, MACs: []transport.MAC{mac(1)}}, {ID: 1, MACs: []transport.MAC{mac(2)}},
+			{ID: 2, MACs: []transport.MAC{mac(3)}}}
+		mover := &roaming{Link: attach(mac(1))}
+		var heard [3]atomic.Int32
+		for k, l := range []transport.Link{mover, attach(mac(2)), attach(mac(3))} {
+			e, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: nodes, Spin: -1, Keys: ring(1, false)}, l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			defer e.WatchProbes(func(p *mcd.Probe) {
+				if !p.Reply {
+					heard[k].Add(1)
+				}
+			})()
+		}
+		for _, moved := range []bool{false, true, false} {
+			mover.moved.Store(moved)
+			time.Sleep(time.Minute)
+			for k := range heard {
+				want := int32(0)
+				if moved && k > 0 {
+					want = 3
+				}
+				if got := heard[k].Swap(0); got != want {
+					t.Errorf("moved %v: node %d heard %d probes, want %d", moved, k, got, want)
+				}
+			}
+		}
+	})
 }
 
 // A station moves to where it proves to be: by the response with which its first messages, which

@@ -24,6 +24,7 @@ type authLink struct {
 	sealer      atomic.Pointer[auth.Sealer]
 	counter     atomic.Uint64 // of the last frame that was sealed
 	checked     atomic.Int64  // when the last checkpoint was made, in ns
+	untold      int           // how often the other nodes are still to be told where the link is; of the authLoop
 
 	mu      sync.Mutex // guards history; taken inside all other locks
 	history auth.History
@@ -119,6 +120,26 @@ func (l *authLink) authenticate(f *transport.Frame, slot int) bool {
 	}
 	e.header.Payload = l.frame.Payload
 	return e.countVerdict(verdict, f.Src)
+}
+
+// announce tells the other nodes where the link is, if it has moved: those whose frames it only
+// answers would look for it where it was. A probe is an authentic frame, and asks for a reply.
+func (l *authLink) announce() {
+	e := l.e
+	if l.roamer.Roamed() {
+		l.untold = announcements
+	}
+	if l.untold == 0 {
+		return
+	}
+	l.untold--
+	for _, n := range e.table.Load().nodes {
+		if n.ID == e.cfg.Node {
+			continue
+		}
+		to := Path{Node: n.ID, NIC: l.nic, OptionalTag: e.router.Route(n.MACs[l.nic])}
+		_, _ = e.TryProbe(to, ProbeOptions{}) // what the link refuses goes at the next look
+	}
 }
 
 // load makes l.frame the frame whose header was parsed.

@@ -67,42 +67,78 @@ func (a *authenticator) expect(v *auth.Verifier) {
 	}
 }
 
-const idleLoop = time.Hour // between looks if nothing is to be done
+const (
+	idleLoop = time.Hour // between looks if nothing is to be done
+	// roamInterval is how often the authLoop looks whether a link has moved. It says so then, and
+	// again at the next looks, in case that it is not heard.
+	roamInterval  = 2 * time.Second
+	announcements = 3
+)
 
-// authLoop is the goroutine that begins contact, repeats challenges, and has the key file looked
-// at. It ends when Close closes e.ended.
+// authLoop is the goroutine that begins contact, repeats challenges, has the key file looked at,
+// and tells other nodes that links have moved. It ends when Close closes e.ended.
 func (e *Endpoint) authLoop() {
 	defer e.running.Done()
 	a := e.auth
 	timer := time.NewTimer(idleLoop)
 	defer timer.Stop()
-	look := clock.Now().Add(keyFileInterval)
-	for begin := true; e.advanceContacts(timer, begin, look); begin = false {
+	chores := e.chores()
+	for begin := true; e.advanceContacts(timer, begin, earliest(chores)); begin = false {
 		select {
 		case <-a.kick:
 		case <-timer.C:
 		case <-e.ended:
 			return
 		}
-		if now := clock.Now(); !now.Before(look) { // strangers' frames wake the loop, too
-			e.lookAtKeyFile()
-			look = now.Add(keyFileInterval)
+		now := clock.Now()
+		for i := range chores { // strangers' frames wake the loop, too
+			if c := &chores[i]; !now.Before(c.at) {
+				c.do()
+				c.at = now.Add(c.every)
+			}
 		}
 	}
 }
 
-// advanceContacts does what is due, and sets the timer, to the next look at the key file at the
-// latest. When the endpoint begins it asks all nodes. It returns false if the endpoint closes.
+// chore is something that the authLoop does now and then.
+type chore struct {
+	do    func()
+	every time.Duration
+	at    monotime.Time
+}
+
+func (e *Endpoint) chores() (all []chore) {
+	now := clock.Now()
+	if e.auth.file.path != "" {
+		all = append(all, chore{e.lookAtKeyFile, keyFileInterval, now.Add(keyFileInterval)})
+	}
+	for i := range e.nics {
+		if l := e.nics[i].auth; l.roamer != nil {
+			all = append(all, chore{l.announce, roamInterval, now}) // at once: where it is now
+		}
+	}
+	return all
+}
+
+// earliest returns when the first of them is due.
+func earliest(chores []chore) monotime.Time {
+	at := clock.Now().Add(idleLoop)
+	for i := range chores {
+		if c := &chores[i]; c.at.Before(at) {
+			at = c.at
+		}
+	}
+	return at
+}
+
+// advanceContacts does what is due, and sets the timer, to look at the latest. When the endpoint
+// begins it asks all nodes. It returns false if the endpoint closes.
 func (e *Endpoint) advanceContacts(timer *time.Timer, begin bool, look monotime.Time) bool {
 	if !e.claimPoll() {
 		return false
 	}
 	defer e.unlockPoll()
-	a, now := e.auth, clock.Now()
-	next := now.Add(idleLoop)
-	if a.file.path != "" {
-		next = look
-	}
+	a, now, next := e.auth, clock.Now(), look
 	a.next.Store(0) // it is awake
 	for n := len(a.first); n > 0; n-- {
 		r := <-a.first

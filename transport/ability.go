@@ -48,6 +48,10 @@ type Roamer interface {
 	Authenticates()
 	// Authentic says of a frame of the last Poll that its Src has sent it.
 	Authentic(f *Frame)
+	// Roamed reports whether this link has moved since the last call, in the eyes of its stations:
+	// they find out by an authentic frame to each. It may take a tenth of a millisecond, and is for
+	// one goroutine.
+	Roamed() bool
 }
 
 // Trainer is a link that may send frames as trains: those that one Send is given, for one station

@@ -303,6 +303,7 @@ type roamer struct {
 }
 
 func (r *roamer) Authenticates() { r.calls = append(r.calls, "authenticates") }
+func (r *roamer) Roamed() bool   { return false }
 func (r *roamer) Authentic(f *transport.Frame) {
 	r.calls = append(r.calls, "authentic "+f.Src.String())
 }

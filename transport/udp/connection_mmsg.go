@@ -4,10 +4,13 @@ package udp
 
 import (
 	"errors"
+	"net/netip"
 	"sync/atomic"
-	"unsafe"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/internal/clock"
 )
 
 // connection is a second socket on the link's port, connected to the station that datagrams have
@@ -17,14 +20,16 @@ import (
 // It is a way of sending and receiving the same datagrams, no other service: whatever the kernel
 // refuses to send by it goes by the link's own socket, which also has what comes from all others.
 type connection struct {
-	fd       int         // -1: the system makes none. It is opened with the link, in its network namespace
-	to       address     // of the station; the link's own, when there is none
-	peer     address     // that the last datagrams went to
-	streak   int         // how many did
-	wanted   int         // how long a streak makes a connection
-	unwanted atomic.Bool // others' datagrams crowd it out
-	device   string      // that the link's own socket is bound to, if any
-	placed   bool        // it was connected before
+	fd       int           // -1: the system makes none. It is opened with the link, in its network namespace
+	to       address       // of the station; the link's own, when there is none
+	peer     address       // that the last datagrams went to
+	streak   int           // how many did
+	wanted   int           // how long a streak makes a connection
+	unwanted atomic.Bool   // others' datagrams crowd it out
+	device   string        // that the link's own socket is bound to, if any
+	placed   bool          // it was connected before
+	source   netip.Addr    // that it sends from
+	looked   time.Duration // when the link looked last whether that is still the one
 
 	bound, up bool // to the link's port, and watched; connected to a station. Changed under rxMu, too
 }
@@ -37,6 +42,10 @@ const (
 	crowdedOf     = 256 // datagrams, of which
 	crowdedFrom   = 64  // others' make it unwanted
 )
+
+// lookAgain is how long a connection of a link that is bound to no address keeps the one that it
+// sends from, at most, when the host's routes prefer another.
+const lookAgain = time.Second
 
 // otherLooks is of how many looks one is at the other socket than the one that had something last,
 // too.
@@ -81,7 +90,7 @@ func (s *socket) route() (fd int) {
 	for _, other := range o.to[1:o.messages] {
 		same = same && other == to
 	}
-	if c.unwanted.Load() {
+	if c.unwanted.Load() || c.up && s.strays() {
 		s.disconnect()
 	}
 	switch {
@@ -143,23 +152,37 @@ func (s *socket) share() error {
 	return errors.Join(err, both(0))
 }
 
-// connect is connect(2), which never blocks. It finds out anew by which address and interface the
-// way to a station leads: those of the last one would stay, where the link's own socket has none.
+// connect connects the socket to a station, by the address and interface by which the way leads
+// now.
 func (c *connection) connect(to *address) bool {
 	if c.placed {
-		nobody := unix.RawSockaddrInet6{Family: unix.AF_UNSPEC}
-		_, _, e := unix.RawSyscall(unix.SYS_CONNECT, uintptr(c.fd), uintptr(unsafe.Pointer(&nobody)),
-			unix.SizeofSockaddrInet6)
-		if c.up = false; e != 0 || c.device != "" && unix.BindToDevice(c.fd, c.device) != nil {
+		if c.up = false; !disconnected(c.fd, c.device) {
 			return false
 		}
 	}
 	c.placed = true
-	_, _, e := unix.RawSyscall(unix.SYS_CONNECT, uintptr(c.fd), uintptr(unsafe.Pointer(&to.raw)), uintptr(to.len))
-	if e == 0 {
-		c.to = *to
+	if connectTo(c.fd, to) != 0 {
+		return false
 	}
-	return e == 0
+	c.to, c.source, c.looked = *to, sourceOf(c.fd), clock.Now().Since()
+	return true
+}
+
+// strays reports whether the host would send to the connection's station from another address than
+// the connection does, which keeps its own: also while the interface that has it is down. A link
+// that is bound to an address has no other.
+func (s *socket) strays() bool {
+	c := &s.near
+	if s.scout.fd < 0 {
+		return false
+	}
+	now := clock.Now().Since()
+	if now-c.looked < lookAgain {
+		return false
+	}
+	c.looked = now
+	from := s.source(&c.to)
+	return from.IsValid() && from != c.source
 }
 
 // disconnect ends the connection: it becomes one to the link itself, which sends itself nothing.

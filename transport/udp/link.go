@@ -46,6 +46,8 @@ type Link struct {
 
 	stamps stampLog // of the last Poll's frames
 
+	sources map[transport.MAC]netip.Addr // from which frames to stations left at the last Roamed; belongs to its caller
+
 	closed   atomic.Bool
 	close    sync.Once
 	closeErr error
@@ -62,8 +64,9 @@ var (
 )
 
 // Open listens on an IP address, or host name, and port. Port 0 is one that is free; then
-// Config.MAC has to be set, as the others cannot compute it. Errors: syscall.EADDRINUSE and what
-// else the system says; a name that leads nowhere.
+// Config.MAC has to be set, as the others cannot compute it. A node whose address may change while
+// it runs listens on all, 0.0.0.0 or [::]. Errors: syscall.EADDRINUSE and what else the system
+// says; a name that leads nowhere.
 func Open(listen string, cfg Config) (*Link, error) {
 	l, err := open(listen, cfg)
 	if err != nil {
@@ -74,8 +77,9 @@ func Open(listen string, cfg Config) (*Link, error) {
 
 // OpenInterface listens on an interface's first address, and finds the other stations on its
 // network by IP multicast, unless there are Seeds: nothing needs to be known of them. It sets
-// Config.Interface and Group, and else is Open. Errors, besides: transport.ErrNoInterface, if there
-// is none with an IP address.
+// Config.Interface and Group, and else is Open. An interface that is removed takes the link with
+// it: sends err with ENODEV, also when there is another of that name. Errors, besides:
+// transport.ErrNoInterface, if there is none with an IP address.
 func OpenInterface(name string, cfg Config) (*Link, error) {
 	for ifi := range interfaces() {
 		if ifi.Name != name || len(ifi.addrs) == 0 {

@@ -122,16 +122,6 @@ func (l *Link) heardOf(mac transport.MAC, at netip.AddrPort) *station {
 	return &station{mac: mac, at: at, address: l.socket.address(at), tentative: l.authenticated.Load()}
 }
 
-// Authenticates implements transport.Roamer. It is called before the first Poll.
-func (l *Link) Authenticates() { l.authenticated.Store(true) }
-
-// Authentic implements transport.Roamer.
-func (l *Link) Authentic(f *transport.Frame) {
-	if m := l.movedFrom(f); m != nil {
-		l.stations.move(&station{mac: f.Src, at: m.from, address: l.socket.address(m.from)})
-	}
-}
-
 // movedFrom returns where a frame of the last Poll came from, or nil: from where its station is.
 func (l *Link) movedFrom(f *transport.Frame) *moved {
 	for i := range l.moved {

@@ -23,6 +23,8 @@ const (
 	lookupPause    = 250 * time.Millisecond
 	lookupPauseMax = 30 * time.Second
 	lookupTimeout  = 10 * time.Second
+	// firstLookup is how long Open waits for the first look, as the MTU depends on what is found.
+	firstLookup = time.Second
 )
 
 // srvPrefix begins a seed that is a service of the DNS.
@@ -87,7 +89,8 @@ type seeker struct {
 	err      atomic.Pointer[error]
 }
 
-// seek reads the seeds, makes those that are IP addresses known, and begins to look for the others.
+// seek reads the seeds, makes those that are IP addresses known, and begins to look for the others;
+// it returns when it has looked once, or after firstLookup.
 func (l *Link) seek(texts []string, resolver *net.Resolver) error {
 	k := &l.seeker
 	k.resolver = cmp.Or(resolver, net.DefaultResolver)
@@ -111,12 +114,17 @@ func (l *Link) seek(texts []string, resolver *net.Resolver) error {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	k.stop = stop
-	k.done.Go(func() { l.lookUp(ctx) }) // until Close
+	looked := make(chan struct{})
+	k.done.Go(func() { l.lookUp(ctx, looked) }) // until Close
+	select {
+	case <-looked:
+	case <-time.After(firstLookup):
+	}
 	return nil
 }
 
-// lookUp looks the seeds up until ctx ends.
-func (l *Link) lookUp(ctx context.Context) {
+// lookUp looks the seeds up until ctx ends, and closes looked when it has done so once.
+func (l *Link) lookUp(ctx context.Context, looked chan struct{}) {
 	last := make([][]netip.AddrPort, len(l.seeker.seeds))
 	for pause := lookupPause; ; pause = min(2*pause, lookupPauseMax) {
 		var errs []error
@@ -140,6 +148,10 @@ func (l *Link) lookUp(ctx context.Context) {
 		err := errors.Join(errs...)
 		l.seeker.err.Store(&err)
 		l.stations.setSeeds(l.seedAddresses(last))
+		if looked != nil {
+			close(looked)
+			looked = nil
+		}
 		select {
 		case <-ctx.Done():
 			return

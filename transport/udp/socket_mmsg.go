@@ -31,6 +31,7 @@ type socket struct {
 	wakeup *netpoll.Wakeup
 	out    couplings
 	near   connection
+	scout  scout
 
 	fragmented atomic.Uint64 // datagrams sent in fragments
 
@@ -58,7 +59,7 @@ const onInterfaceAlone = true
 // openSocket makes a socket bound to an address or, for a multicast group, to its port on an
 // interface: a socket bound to an address does not hear groups.
 func openSocket(at netip.AddrPort, ifname string, group netip.Addr, receiveBuffer int) (_ *socket, err error) {
-	s := &socket{family: familyOf(at.Addr()), near: connection{fd: -1}}
+	s := &socket{family: familyOf(at.Addr()), near: connection{fd: -1}, scout: scout{fd: -1}}
 	s.fd, err = unix.Socket(s.family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -89,6 +90,7 @@ func openSocket(at netip.AddrPort, ifname string, group netip.Addr, receiveBuffe
 		ifname = ""
 	}
 	s.openBeside(ifname, receiveBuffer)
+	s.openScout(at.Addr(), ifname)
 	return s, nil
 }
 
@@ -268,6 +270,7 @@ func (s *socket) close() error {
 	fd := s.fd
 	s.lost += dropsOf(fd)
 	s.closeBeside()
+	s.scout.close()
 	s.fd = -1
 	return unix.Close(fd)
 }

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/net/ipv4"
@@ -252,11 +254,22 @@ func (s *socket) next() (b []byte, from netip.AddrPort, ok bool) {
 // came.
 func (*socket) polled() {}
 
-// send sends datagrams in order and returns how many the system took. Where no route leads, they
-// are lost, as on an unplugged cable.
+// sendPatience is how long send waits for room: the system has no portable call that does not.
+const sendPatience = time.Millisecond
+
+// send sends datagrams in order and returns how many the system took. It errs with ErrBusy; then
+// the next datagram was not taken. Where no route leads, they are lost, as on an unplugged cable.
 func (s *socket) send(all []datagram) (n int, err error) {
+	if err := s.conn.SetWriteDeadline(time.Now().Add(sendPatience)); err != nil {
+		return 0, err
+	}
 	for i := range all {
-		if _, err := s.conn.WriteToUDPAddrPort(all[i].b, all[i].to.at); errors.Is(err, net.ErrClosed) {
+		_, err := s.conn.WriteToUDPAddrPort(all[i].b, all[i].to.at)
+		switch {
+		case err == nil:
+		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, syscall.ENOBUFS): // as BSDs say that there is none
+			return i, transport.ErrBusy
+		case errors.Is(err, net.ErrClosed):
 			return i, err
 		}
 	}
