@@ -184,12 +184,16 @@ func TestSeek_EndsWithTheStation(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = successor.Close() }()
+	socket, err := os.Lstat(l.folder.socket(other.mac))
+	if err != nil {
+		t.Fatal(err)
+	}
 	ours, theirs := socketPair(t)
 	go other.welcome(theirs, Patience)
 	sought, met := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(sought)
-		l.seek(neighbour{mac: other.mac, conn: ours}, sync.OnceFunc(func() { close(met) }))
+		l.seek(neighbour{mac: other.mac, socket: socket, conn: ours}, sync.OnceFunc(func() { close(met) }))
 	}()
 	<-met
 	_ = theirs.Close()

@@ -191,9 +191,16 @@ func owner(name string) (mac transport.MAC, ok bool) {
 
 // neighbour is a link that was there before: a connection to its socket, or why there is none yet.
 type neighbour struct {
-	mac  transport.MAC
-	conn *net.UnixConn
-	err  error
+	mac    transport.MAC
+	socket fs.FileInfo // its
+	conn   *net.UnixConn
+	err    error
+}
+
+// has reports whether a neighbour's socket is still there, and not a successor's of its address.
+func (f folder) has(o neighbour) bool {
+	now, err := os.Lstat(f.socket(o.mac))
+	return err == nil && os.SameFile(o.socket, now) && now.ModTime().Equal(o.socket.ModTime())
 }
 
 // listen makes the socket of a link, and connects to those of all others. Sockets on which nobody
@@ -222,6 +229,10 @@ func (f folder) listen(mac transport.MAC) (l *net.UnixListener, others []neighbo
 		if !ok {
 			continue
 		}
+		socket, err := e.Info()
+		if err != nil { // it has just been removed
+			continue
+		}
 		c, err := connect(f.socket(other))
 		switch {
 		case err == nil && other == mac:
@@ -231,7 +242,7 @@ func (f folder) listen(mac transport.MAC) (l *net.UnixListener, others []neighbo
 		case gone(err):
 			_ = os.Remove(f.socket(other)) // listening fails if it is ours and stays
 		case other != mac:
-			others = append(others, neighbour{other, c, err})
+			others = append(others, neighbour{other, socket, c, err})
 		}
 	}
 	l, err = net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})

@@ -54,7 +54,8 @@ const (
 )
 
 // seek meets a station that was there before, however often that fails, as long as there is its
-// socket. It calls met when they have met, or will not.
+// socket. It calls met when they have met, or will not. A successor of the station has found this
+// link's socket, and seeks it: the two would meet twice, and frames overtake each other.
 func (l *Link) seek(o neighbour, met func()) {
 	defer met()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
@@ -62,14 +63,17 @@ func (l *Link) seek(o neighbour, met func()) {
 			err := fmt.Errorf("%v: %w", o.mac, o.err)
 			l.refused.Store(&err)
 		} else if l.keep(o.conn, true, met) {
-			return // a successor of it seeks us
+			return
 		}
 		select {
 		case <-time.After(pause):
 		case <-l.open.Done():
 			return
 		}
-		if o.conn, o.err = connect(l.folder.socket(o.mac)); gone(o.err) {
+		if o.conn, o.err = connect(l.folder.socket(o.mac)); gone(o.err) || !l.folder.has(o) {
+			if o.conn != nil {
+				_ = o.conn.Close() // nothing was said
+			}
 			return
 		}
 	}

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,24 +118,35 @@ func TestMeet_NoConnection(t *testing.T) {
 	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	ln, err := net.Listen("unix", path) // of another type: as if its queue were full
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = ln.Close() }()
+	if err := cmp.Or(unix.Bind(fd, &unix.SockaddrUnix{Name: path}), unix.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	file := os.NewFile(uintptr(fd), path)
+	ln, err := net.FileListener(file) // of a copy
+	if _ = file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	next := ln.(*net.UnixListener)
+	defer func() { _ = next.Close() }()
+	full, err := connect(path) // its queue is
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = full.Close() }()
 	l := opened(t, dir, 1)
-	if err := l.MeetErr(); !errors.Is(err, unix.EPROTOTYPE) || !strings.Contains(err.Error(), "02:00:00:00:00:42: ") {
+	if err := l.MeetErr(); !errors.Is(err, unix.EAGAIN) || !strings.Contains(err.Error(), "02:00:00:00:00:42: ") {
 		t.Errorf("%v, want who takes no connection, and why", err)
 	}
-	next, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path + ".next", Net: "unixpacket"})
+	_ = next.SetDeadline(time.Now().Add(Patience))
+	taken, err := next.AcceptUnix()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = next.Close() }()
-	if err := os.Rename(path+".next", path); err != nil {
-		t.Fatal(err)
-	}
-	_ = next.SetDeadline(time.Now().Add(Patience))
+	defer func() { _ = taken.Close() }()
 	c, err := next.AcceptUnix()
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +156,7 @@ func TestMeet_NoConnection(t *testing.T) {
 	if _, err := c.Read(make([]byte, hello.Len)); err != nil { // now it takes them, and hears the link
 		t.Fatal(err)
 	}
-	if err := l.MeetErr(); !errors.Is(err, unix.EPROTOTYPE) {
+	if err := l.MeetErr(); !errors.Is(err, unix.EAGAIN) {
 		t.Errorf("%v, and it has not refused since", err)
 	}
 }
@@ -360,4 +372,34 @@ func TestFolder_Sweep(t *testing.T) {
 		t.Errorf("it stays: %v", err)
 	}
 	f.sweep(mac) // there is nothing to be done
+}
+
+// A station that is gone, and has a successor by the time that it is looked for again, is met once:
+// the successor seeks this link. By two ways through memory frames would overtake each other.
+func TestSeek_LeavesSuccessors(t *testing.T) {
+	dir := Folder(t)
+	f, unlock, err := openFolder(dir, "test", Patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mac := transport.MAC{2, 0, 0, 0, 0, 2}
+	stopped, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: f.socket(mac), Net: "unixpacket"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped.SetUnlinkOnClose(false) // as that of a process that is killed
+	unlock()
+	l := opened(t, dir, 1) // has connected, and waits for a hello
+	_ = stopped.Close()
+	successor := opened(t, dir, 2)
+	met := func() (n int) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.met)
+	}
+	eventually(t, "they do not meet", func() bool { return met() > 0 })
+	time.Sleep(5 * firstPause) // in which it would be looked for again
+	if n := met(); n != 1 {
+		t.Errorf("met %v %d times", successor.mac, n)
+	}
 }
