@@ -13,6 +13,9 @@ var (
 	ErrOccupied = errors.New("the interface runs an XDP program already")
 	// ErrFull: all slots are taken. The number of the group is counted by the Center's process.
 	ErrFull = errors.New("offload: all slots are taken")
+	// ErrTaken: the unit counts another group of the same members, ID and number, as one of another
+	// cluster may have. This group's number is counted by the Center's process.
+	ErrTaken = errors.New("offload: another group has the same members and number")
 )
 
 var (

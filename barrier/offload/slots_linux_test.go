@@ -89,6 +89,22 @@ func TestUnit_Slots(t *testing.T) {
 	}
 }
 
+// A group whose members another group of the unit has, as that of another cluster, is refused, and
+// changes nothing for the other one.
+func TestUnit_TwoOfOneName(t *testing.T) {
+	u := openUnit(t)
+	one := add(t, u, numbered(1, 3))
+	if _, err := u.Add(numbered(1, 4)); !errors.Is(err, offload.ErrTaken) {
+		t.Fatalf("%v, want ErrTaken", err)
+	}
+	if _, err := u.Add(numbered(1, 3)); !errors.Is(err, offload.ErrTaken) {
+		t.Errorf("the first's members are gone: %v", err)
+	}
+	one.Close(2)
+	u.Remove(one)
+	add(t, u, numbered(1, 4))
+}
+
 // Members for which there is no room leave nothing behind, and neither do those of a slot that is
 // given back.
 func TestUnit_Members(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cilium/ebpf"
+
 	"github.com/rawlane/rawlane/barrier/internal/slot"
 	"github.com/rawlane/rawlane/barrier/offload/internal/program"
 	"github.com/rawlane/rawlane/internal/afxdp"
@@ -106,7 +108,7 @@ func (u *Unit) MAC() transport.MAC { return u.mac }
 
 // Add takes a slot for members, which it opens at a generation. It is for package barrier.
 //
-// Errors: transport.ErrClosed; ErrFull.
+// Errors: transport.ErrClosed; ErrFull; ErrTaken.
 func (u *Unit) Add(c *slot.Config) (*slot.Slot, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -124,6 +126,9 @@ func (u *Unit) Add(c *slot.Config) (*slot.Slot, error) {
 		key := c.Key(m.Node)
 		if err := u.program.AddMember(key, m.At(i)); err != nil {
 			u.remove(keys)
+			if errors.Is(err, ebpf.ErrKeyExist) {
+				return nil, ErrTaken
+			}
 			return nil, fmt.Errorf("offload: add member %d: %w", m.Node, err)
 		}
 		keys = append(keys, key)

@@ -40,9 +40,11 @@
 //
 // Frames of the link do not reach tcpdump and other packet sockets on the same interface. Package
 // capture records them. The MTU is bounded by the memory's chunks, which are a page at most, and
-// more so for ZeroCopy: Open says so. All frames are sent by one transmit queue, and so keep their
-// order; all receive queues are received from that the interface has when the link is opened. Open
-// it anew where there are more (ethtool -L): frames of those are lost, and counted as dropped.
+// more so for ZeroCopy: Open says so. Open it anew where the interface's MTU is lowered: the kernel
+// lets longer frames of the link pass, which the next switch or NIC drops. All frames are sent by
+// one transmit queue, and so keep their order; all receive queues are received from that the
+// interface has when the link is opened. Open it anew where there are more (ethtool -L): frames of
+// those are lost, and counted as dropped.
 //
 // Source: MCD §2.3 (one copy between the ring and the user's buffer); the kernel's
 // Documentation/networking/af_xdp.rst.

@@ -1,19 +1,24 @@
 package server
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"time"
 )
 
-// complaints bounds the journal's lines that programs cause by being refused. Anybody may connect,
-// and could fill the disk with them, or have the journal drop others' lines.
+// complaints bounds the journal's lines that programs cause: by being refused, as anybody may
+// connect, or by opening and closing links. They could fill the disk with them, or have the journal
+// drop others' lines.
 //
-// A user has maxComplaints in a complaintWindow; users that no rule names have them together, as
-// have those beyond maxComplainers. What is left out is counted, and the number is told.
+// A user has so many in a complaintWindow; users that no rule names have them together, as have
+// those beyond maxComplainers. What is left out is counted, and the number is told.
 type complaints struct {
-	mu  sync.Mutex
-	all map[uint32]*complainer // by user; guarded by mu
+	level slog.Level
+	most  int
+	what  string // that lines tell of
+	mu    sync.Mutex
+	all   map[uint32]*complainer // by user; guarded by mu
 }
 
 type complainer struct {
@@ -23,7 +28,8 @@ type complainer struct {
 }
 
 const (
-	maxComplaints   = 20
+	maxComplaints   = 20  // of refusals
+	maxGrants       = 200 // lines of links that were granted, and released
 	complaintWindow = time.Minute
 	maxComplainers  = 64
 	// together is the key of users that share their lines: (uid_t) -1 is no user.
@@ -44,7 +50,7 @@ func (x *complaints) write(log *slog.Logger, now time.Time, c *conn, message str
 	if silent > 0 {
 		attributes = append(attributes, "not_logged", silent)
 	}
-	log.Warn(message, attributes...)
+	log.Log(context.Background(), x.level, message, attributes...)
 }
 
 // take reports whether a line may be written, and how many were not before it.
@@ -55,7 +61,7 @@ func (x *complaints) take(now time.Time, key uint32) (ok bool, silent int) {
 	if now.Sub(who.since) >= complaintWindow {
 		who.since, who.lines = now, 0
 	}
-	if who.lines >= maxComplaints {
+	if who.lines >= x.most {
 		who.silent++
 		return false, 0
 	}
@@ -99,6 +105,6 @@ func (x *complaints) close(log *slog.Logger) {
 		who.silent = 0
 	}
 	if silent > 0 {
-		log.Warn("more was refused", "not_logged", silent)
+		log.Log(context.Background(), x.level, "more was "+x.what, "not_logged", silent)
 	}
 }

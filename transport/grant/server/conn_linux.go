@@ -129,10 +129,11 @@ func (c *conn) open(r *protocol.Request) bool {
 		return c.refuse(refusal)
 	}
 	defer c.sockets.closeDescriptors()
-	c.server.log.Info("granted", "uid", c.who.UID, "user", c.server.system.name(c.who.UID), "pid", c.who.pid,
-		"interface", at.name, "ethertype", r.EtherType.String(), "cluster_ports", scopeText(scopes),
-		"ring_bytes", bytes, "xdp", r.XDP)
 	c.handedOver = c.reply(&protocol.Reply{Open: at.opened(r, c.sockets)}, c.sockets.descriptors()...)
+	c.server.granted.write(c.server.log, time.Now(), c, "granted", []any{
+		"interface", at.name, "ethertype", r.EtherType.String(), "cluster_ports", scopeText(scopes),
+		"ring_bytes", bytes, "xdp", r.XDP, "user", c.server.nameOf(c.who.UID), // behind the reply: it may take seconds
+	})
 	return c.handedOver
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,7 +35,9 @@ type Server struct {
 	look     chan struct{}  // capacity 1: a token tells sweep to look at once
 
 	dismissed  chan struct{} // capacity maxDismissed: who is refused a connection has put a token in
-	complaints complaints
+	lookups    chan struct{} // capacity maxLookups: who looks a user's name up has put a token in
+	complaints complaints    // of refusals
+	granted    complaints    // of links that were granted, or released
 
 	mu        sync.Mutex // guards what follows
 	closed    bool
@@ -79,8 +82,11 @@ func open(socket string, cfg Config, sys system) (*Server, error) {
 	s := &Server{
 		cfg: cfg, log: cmp.Or(cfg.Logger, slog.Default()), system: sys,
 		threads: make(chan struct{}, maxThreads), look: make(chan struct{}, 1),
-		dismissed: make(chan struct{}, maxDismissed),
-		conns:     map[*conn]bool{}, left: map[*conn]bool{}, users: map[uint32]*usage{}, locks: map[portKey]*conn{},
+		dismissed:  make(chan struct{}, maxDismissed),
+		lookups:    make(chan struct{}, maxLookups),
+		complaints: complaints{level: slog.LevelWarn, most: maxComplaints, what: "refused"},
+		granted:    complaints{level: slog.LevelInfo, most: maxGrants, what: "granted and released"},
+		conns:      map[*conn]bool{}, left: map[*conn]bool{}, users: map[uint32]*usage{}, locks: map[portKey]*conn{},
 		xdp: map[int]*conn{},
 	}
 	if err := s.Reload(); err != nil {
@@ -120,6 +126,7 @@ func (s *Server) Close() error {
 	err := s.listener.Close()
 	s.served.Wait()
 	s.complaints.close(s.log)
+	s.granted.close(s.log)
 	return err
 }
 
@@ -263,12 +270,33 @@ func (s *Server) reserve(c *conn, bytes int64) *protocol.RefusalError {
 	return nil
 }
 
-// hangUp notes that a connection is over, and reports whether that is because the service ends.
+// hangUp notes that a connection is over, and reports whether that is because the service ends. Its
+// ports are free at once, for the program that is started anew; its sockets take longer to close.
 func (s *Server) hangUp(c *conn) (ending bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.hungUp = true
+	for key := range c.locks {
+		delete(s.locks, key)
+	}
+	clear(c.locks)
 	return s.closed
+}
+
+// maxLookups is how many users' names are looked up at once: each takes a thread, and seconds where
+// another host knows it. A service has so many threads as the system lets it have, and ends past
+// that.
+const maxLookups = 16
+
+// nameOf returns a user's name, or the number where too many are looked up.
+func (s *Server) nameOf(uid uint32) string {
+	select {
+	case s.lookups <- struct{}{}:
+		defer func() { <-s.lookups }()
+		return s.system.name(uid)
+	default:
+		return strconv.FormatUint(uint64(uid), 10)
+	}
 }
 
 // release forgets a connection. The caller holds mu.
@@ -308,7 +336,7 @@ func (s *Server) deny(c *conn, r *protocol.Request, what string) *protocol.Refus
 			"EtherType %v: no rule can allow it: %v", r.EtherType, err)}
 	}
 	rules := s.rules.Load()
-	name := s.system.name(c.who.UID)
+	name := s.nameOf(c.who.UID)
 	text := fmt.Sprintf("user %s (uid %d) may not use %s: no line of %s allows it "+
 		"(add to it: allow user %s interface %s cluster any ports any",
 		name, c.who.UID, what, rules.Name, name, r.Interface)

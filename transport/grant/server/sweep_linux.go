@@ -23,14 +23,10 @@ const (
 	lastPause  = 500 * time.Millisecond
 )
 
-// leave gives back what a connection had that has ended: its ports at once, the rest when its
-// sockets are closed.
+// leave gives back what a connection had that has ended, when its sockets are closed.
 func (s *Server) leave(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for key := range c.locks {
-		delete(s.locks, key)
-	}
 	if c.sockets == nil {
 		s.release(c)
 		return
@@ -86,12 +82,12 @@ func (s *Server) sweepOnce(warn bool) (done bool) {
 	released, kept, done := s.sort(candidates, func(c *conn) bool {
 		return inXDP[c] || slices.ContainsFunc(c.sockets.inodes, func(i uint64) bool { return living[i] })
 	}, warn)
-	attributes := func(c *conn) []any { return []any{"uid", c.who.UID, "pid", c.who.pid, "interface", c.at.name} }
 	for _, c := range released { // without the lock: a journal may be slow
-		s.log.Info("released", attributes(c)...)
+		s.granted.write(s.log, time.Now(), c, "released", []any{"interface", c.at.name})
 	}
 	for _, c := range kept {
-		s.log.Warn("the program has hung up, and its sockets are still open: they count on", attributes(c)...)
+		s.log.Warn("the program has hung up, and its sockets are still open: they count on",
+			"uid", c.who.UID, "pid", c.who.pid, "interface", c.at.name)
 	}
 	return done
 }

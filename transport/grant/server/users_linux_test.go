@@ -323,7 +323,7 @@ func TestRefusalsAreLoggedSparingly(t *testing.T) {
 
 // A user's lines in each window, and how many were left out before.
 func TestComplaints(t *testing.T) {
-	x, now := new(complaints), time.Unix(1000, 0)
+	x, now := &complaints{most: maxComplaints}, time.Unix(1000, 0)
 	spend := func(key uint32, n, want int) {
 		t.Helper()
 		written := 0

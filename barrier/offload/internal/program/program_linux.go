@@ -56,8 +56,10 @@ func Load(slots int) (p *Program, err error) {
 // Slot returns the i-th slot, in memory that is there until Unmap.
 func (p *Program) Slot(i int) *slot.Slot { return &p.slots[i] }
 
-// AddMember adds a member, or changes it.
-func (p *Program) AddMember(k slot.Key, m slot.Member) error { return p.objects.Members.Put(&k, &m) }
+// AddMember adds a member: ebpf.ErrKeyExist, if there is one of that key.
+func (p *Program) AddMember(k slot.Key, m slot.Member) error {
+	return p.objects.Members.Update(&k, &m, ebpf.UpdateNoExist)
+}
 
 // RemoveMember removes a member.
 func (p *Program) RemoveMember(k slot.Key) error { return p.objects.Members.Delete(&k) }
