@@ -23,8 +23,10 @@ const ExchangePort mcd.PortID = 252
 const MaxBlob = 64 << 20
 
 const (
-	// askInterval is the time after which a request without an answer is repeated.
+	// askInterval is the time after which a request without an answer is repeated. It doubles, up
+	// to maxInterval, for a node that says nothing: among many, it may have thousands to answer.
 	askInterval = 20 * time.Millisecond
+	maxInterval = 320 * time.Millisecond
 	// maxPatience is the longest time without a request to a node that has no answer yet and sends
 	// it unasked.
 	maxPatience = time.Second
@@ -86,6 +88,7 @@ type peerState struct {
 	blob   []byte        // its answer, as far as it is here
 	length uint32        // of the answer to a request, as the last part of it had it
 	again  monotime.Time // no unanswered message is repeated before
+	pause  time.Duration // from the next one to its repetition
 }
 
 // OpenExchanger opens the port of an endpoint whose node table is complete: it may leave out the
@@ -279,7 +282,8 @@ func (x *Exchanger) repeat(ctx context.Context, what string, asked wire.Message,
 		x.peers[i].silent = 0
 	}
 	for _, i := range nodes {
-		x.peers[i].asked, x.peers[i].blob, x.peers[i].length, x.peers[i].again = asked, nil, 0, x.start
+		p := &x.peers[i]
+		p.asked, p.blob, p.length, p.again, p.pause = asked, nil, 0, x.start, askInterval
 	}
 	x.mu.Unlock()
 	defer x.giveUp(nodes) // also if a function that runs in the wait does not return to it
@@ -330,12 +334,25 @@ func (x *Exchanger) giveUp(nodes []int) {
 // have completed the last round.
 func (x *Exchanger) missing() (all []int) {
 	for i := range x.peers {
-		p := &x.peers[i]
-		if p.asked.Kind != 0 || x.closing && p.linger && p.done < x.round {
+		if x.isMissing(&x.peers[i]) {
 			all = append(all, i)
 		}
 	}
 	return all
+}
+
+// anyMissing is len(missing) > 0.
+func (x *Exchanger) anyMissing() bool {
+	for i := range x.peers {
+		if x.isMissing(&x.peers[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+func (x *Exchanger) isMissing(p *peerState) bool {
+	return p.asked.Kind != 0 || x.closing && p.linger && p.done < x.round
 }
 
 // sendTo sends nodes that are missing what is asked of them; in Close, the begin of the blob that
@@ -347,10 +364,20 @@ func (x *Exchanger) sendTo(missing []int) {
 		case now.Before(p.again):
 		case p.asked.Kind != 0:
 			x.sendAsked(i)
+			p.again, p.pause = now.Add(p.pause), min(2*p.pause, x.longestPause())
 		case p.waits == x.round:
 			x.sendPart(i, x.round, 0)
 		}
 	}
+}
+
+// longestPause returns how long a node is not asked that may have lost what it was asked, at most:
+// several times in a peer timeout it is.
+func (x *Exchanger) longestPause() time.Duration {
+	if x.cfg.PeerTimeout > 0 {
+		return min(maxInterval, max(x.cfg.PeerTimeout/8, askInterval))
+	}
+	return maxInterval
 }
 
 // patience returns how long a node is not asked that has no blob of this round yet, and sends it
@@ -389,7 +416,7 @@ func awaitTurn(ctx context.Context, ep *mcd.Endpoint, turn *mcd.Completion, d ti
 // Close closes the port. Before that it answers nodes that have not completed the last round, for
 // up to 2 s in which this node runs. A call that is under way ends with mcd.ErrClosed. Further
 // calls do nothing.
-func (x *Exchanger) Close() error {
+func (x *Exchanger) Close() (err error) {
 	x.mu.Lock()
 	x.closing = true
 	if !x.turn.Done() {
@@ -398,6 +425,7 @@ func (x *Exchanger) Close() error {
 	x.mu.Unlock()
 	x.call <- struct{}{}
 	defer x.end()
+	defer func() { err = x.port.Close() }() // also if another port's function ends the wait
 	if x.failed == nil {
 		x.failed = mcd.ErrClosed
 		ctx, cancel := standstill.WithTimeout(context.Background(), lingerTime)
@@ -409,5 +437,5 @@ func (x *Exchanger) Close() error {
 		x.mu.Unlock()
 		_ = x.repeat(ctx, "close", wire.Message{}, nil) // the others ask; more cannot be done for them
 	}
-	return x.port.Close()
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rawlane/rawlane/cluster/internal/wire"
 	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
 )
 
@@ -85,13 +86,18 @@ func (x *Exchanger) handle(from int, m wire.Message) {
 		x.onFetch(from, m)
 	case wire.Answer, wire.Part:
 		x.onPart(from, m)
+	case wire.Pending:
+		p.ask(clock.Now())
 	case wire.Done:
 		p.done = max(p.done, m.Number)
 	}
-	if !x.turn.Done() && len(x.missing()) == 0 {
+	if !x.turn.Done() && !x.anyMissing() {
 		x.turn.Complete(nil)
 	}
 }
+
+// ask has a node asked again soon, as it answers.
+func (p *peerState) ask(now monotime.Time) { p.again, p.pause = now.Add(askInterval), askInterval }
 
 // onFetch sends a part, or notes that the node waits for it. A node is at most one round behind
 // or ahead of another, as each round needs all.
@@ -114,7 +120,7 @@ func (x *Exchanger) onPart(from int, m wire.Message) {
 		return
 	}
 	now := clock.Now()
-	p.again = now
+	p.ask(now)
 	if m.Kind == wire.Part && m.Length == wire.NotPosted {
 		p.again = now.Add(x.patience(now))
 	}

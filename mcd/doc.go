@@ -27,7 +27,8 @@
 //
 // Send gives a message to the link and waits while the link has no room. TrySend does not wait.
 // PostSend posts descriptors, as MCD has them: they are sent in order as soon as the link has room,
-// and are done then. What waits for one destination does not hold up messages to others.
+// and are done then. What waits for one destination does not hold up messages to others; what waits
+// for a group or for all holds up all that comes later, as it is for these, too.
 //
 // # Receiving
 //

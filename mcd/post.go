@@ -9,9 +9,10 @@ import (
 
 // PostSend posts descriptors, in order, and does not wait. Those for which the link has room are
 // done when it returns, several in one call of the link; the rest follow as soon as there is room.
-// Messages to one destination keep their order; one that waits does not hold up others. If a
-// descriptor cannot be sent at all (no destination, ErrUnknownNode, ErrSelf, ErrTooLarge,
-// ErrPosted, ErrClosed), none is posted, and the error says which.
+// Messages to one destination keep their order; one that waits does not hold up others, but where
+// it is for a group or for all. If a descriptor cannot be sent at all (no destination,
+// ErrUnknownNode, ErrSelf, ErrTooLarge, ErrPosted, ErrClosed), none is posted, and the error says
+// which.
 //
 // Source: MCD §2.2.
 func (p *Port) PostSend(ds ...*SendDesc) error {

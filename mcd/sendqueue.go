@@ -238,6 +238,9 @@ func (q *sendQueue) why(d *SendDesc) string {
 	if q.lane(d.neighbour).held.Load() {
 		return "a drain is under way"
 	}
+	if d.neighbour != nil && q.many.waiting.Load() > 0 {
+		return "one to a group or to all waits before it"
+	}
 	return fmt.Sprintf("link %s has no room", transport.Name(q.link))
 }
 

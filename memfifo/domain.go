@@ -164,7 +164,7 @@ func (d *Domain) await(ctx context.Context, c *mcd.Completion) error {
 		d.mu.Unlock()
 	}
 	err := d.ep.Await(ctx, c)
-	if errors.Is(err, mcd.ErrClosed) {
+	if errors.Is(err, mcd.ErrClosed) && !c.Done() { // else it is the completion's: of a window that is revoked
 		d.endpointClosed()
 		return ErrClosed
 	}

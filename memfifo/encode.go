@@ -109,7 +109,7 @@ func (rq *request) partFlags(n int) (flags byte) {
 // encodeRequest writes an operation with a reply. It does not wait for others to share its frame,
 // as its caller waits.
 func (p *peer) encodeRequest(wr *workRequest) fit {
-	if wr.op == opFence && p.conn.AllAcked(reliable.Requests) {
+	if p.conn.AllAcked(reliable.Requests) {
 		p.acked = p.issued
 	}
 	b := p.conn.Reserve(reliable.Requests, wr.op.size(len(wr.data)))

@@ -208,3 +208,21 @@ func TestFailure_ContextsThatEnd(t *testing.T) {
 		}
 	})
 }
+
+// Nothing is lost with a node that had acknowledged all that it was sent without a reply.
+func TestPeerDown_WhatWasAcknowledgedIsNotLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, ctx, w, r := twoNodes(t, fault.Config{}, 0, 64)
+		must(t, r.Put(ctx, 0, []byte{1}))
+		time.Sleep(100 * time.Millisecond)
+		if w.Bytes()[0] != 1 {
+			t.Fatal("the put has not arrived")
+		}
+		c.faults[1].Cut(true)
+		_, err := r.FetchAdd(ctx, 0, 1)
+		var down *memfifo.PeerDownError
+		if !errors.As(err, &down) || down.Lost {
+			t.Errorf("%v, want that the node is down, and nothing lost", err)
+		}
+	})
+}

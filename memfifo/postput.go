@@ -88,22 +88,30 @@ func (q *PostedPut) requests() (put, push request) {
 
 // putHere puts, and pushes behind it, on this node itself, and what is posted next.
 func (d *Domain) putHere(q *PostedPut) error {
-	put, push := q.requests()
-	for _, what := range []*request{&put, &push} {
-		if _, err := d.executeHere(what); err != nil {
-			return err
-		}
+	if err := d.putOneHere(q); err != nil {
+		return err
 	}
-	if next := q.Sent(nil); next != nil {
+	for next := q.Sent(nil); next != nil; next = q.Sent(nil) {
 		err := next.check(d, q.Window)
 		if err == nil {
-			err = d.putHere(next)
+			err = d.putOneHere(next)
 		}
 		if err != nil {
 			next.Sent(err)
+			return nil
 		}
+		q = next
 	}
 	return nil
+}
+
+func (d *Domain) putOneHere(q *PostedPut) error {
+	put, push := q.requests()
+	_, err := d.executeHere(&put)
+	if err == nil {
+		_, err = d.executeHere(&push)
+	}
+	return err
 }
 
 // postPut queues a put, and right behind it a copy of the record, which nobody waits for.

@@ -3,11 +3,14 @@ package memfifo_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/transport/fault"
 )
@@ -234,6 +237,89 @@ func TestPostPut_TooMany(t *testing.T) {
 		}
 		if n != memfifo.MaxParcels+1 || !errors.Is(err, memfifo.ErrManyParcels) {
 			t.Errorf("post %d: %v", n, err)
+		}
+	})
+}
+
+// A window of this node that ends a wait, as it is revoked or bound anew, ends no posted put: neither
+// domain nor endpoint is closed.
+func TestPostPut_BesideAWindowThatEnds(t *testing.T) {
+	for name, end := range map[string]func(w *memfifo.Window){
+		"revoked":    func(w *memfifo.Window) { w.Revoke() },
+		"bound anew": func(w *memfifo.Window) { _, _ = w.Rebind(nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, r, to, got := tailed(t)
+				own := c.window(t, 0, 64)
+				c.faults[1].Cut(true)
+				var by heard
+				must(t, c.domains[0].PostPut(by.put(r, 0, bytes.Repeat([]byte{'1'}, beyond), to, "rec")))
+				waited := make(chan error)
+				go func() {
+					_, err := own.Wait(limit(t), 0)
+					waited <- err
+				}()
+				synctest.Wait()
+				end(own)
+				if err := <-waited; !errors.Is(err, memfifo.ErrClosed) {
+					t.Errorf("the wait: %v, want ErrClosed", err)
+				}
+				c.faults[1].Cut(false)
+				must(t, c.domains[0].Flush(limit(t)))
+				if !by.sent() || len(*got) != 1 {
+					t.Errorf("told %v, records %q", by.errs, *got)
+				}
+			})
+		})
+	}
+}
+
+// The error of a completion is the one that its handler's Await returns, also if it Is mcd.ErrClosed.
+func TestAwait_OfACompletionThatSaysClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, r, to, got := tailed(t)
+		h, err := c.domains[0].Handle(77, memfifo.HandlerConfig{Record: func(memfifo.Sender, []byte) {}})
+		must(t, err)
+		c.faults[1].Cut(true)
+		var by heard
+		must(t, c.domains[0].PostPut(by.put(r, 0, bytes.Repeat([]byte{'1'}, beyond), to, "rec")))
+		var done mcd.Completion
+		mine := fmt.Errorf("a service of the program's: %w", mcd.ErrClosed)
+		done.Complete(mine)
+		if err := h.Await(limit(t), &done); err != mine { //nolint:errorlint // the very value
+			t.Errorf("%v, want %v", err, mine)
+		}
+		c.faults[1].Cut(false)
+		must(t, c.domains[0].Flush(limit(t)))
+		if !by.sent() || len(*got) != 1 {
+			t.Errorf("told %v, records %q", by.errs, *got)
+		}
+	})
+}
+
+// Posted puts to this node itself, each from within the Sent of the one before, are one call after
+// the other, and no deeper stack.
+func TestPostPut_ManyToThisNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 1, -1, fault.Config{}, 0)
+		w := c.window(t, 0, 8)
+		records := 0
+		h, err := c.domains[0].Handle(77, memfifo.HandlerConfig{Record: func(memfifo.Sender, []byte) { records++ }})
+		must(t, err)
+		const many = 30
+		var depths []int
+		q := &memfifo.PostedPut{Window: w.Key(), Data: []byte{1}, Tail: h.Key()}
+		q.Sent = func(error) *memfifo.PostedPut {
+			depths = append(depths, runtime.Callers(0, make([]uintptr, 100)))
+			if len(depths) == many {
+				return nil
+			}
+			return q
+		}
+		must(t, c.domains[0].PostPut(q))
+		if records != many || depths[0] != depths[many-1] {
+			t.Errorf("%d records, want %d; stacks %v deep", records, many, depths)
 		}
 	})
 }

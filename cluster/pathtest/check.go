@@ -66,6 +66,11 @@ func (c *checker) look(ctx context.Context) error {
 		}
 		broadcasts = append(broadcasts, n)
 	}
+	if len(c.paths) == 0 { // what comes back takes its time, where there is nobody to wait for, too
+		if err := sleep(ctx, c.o.Timeout); err != nil {
+			return err
+		}
+	}
 	if err := c.probeAll(ctx, c.paths); err != nil {
 		return err
 	}

@@ -484,3 +484,31 @@ func TestEchoRate(t *testing.T) {
 		t.Errorf("%.0f bytes/s, %.0f with a fifth lost, %.0f if all are", whole, lossy, none)
 	}
 }
+
+// waking is a link that looks for frames now and then, as those that come back wake nobody.
+type waking struct{ transport.Link }
+
+func (l waking) Unwrap() transport.Link { return l.Link }
+
+func (l waking) Wait(ctx context.Context) error {
+	soon, cancel := context.WithTimeout(ctx, time.Millisecond)
+	defer cancel()
+	if err := l.Link.Wait(soon); err != nil && soon.Err() == nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// A node that has no others waits for what comes back of its broadcasts, too.
+func TestCheck_LoopOfANodeAlone(t *testing.T) {
+	for _, n := range []int{2, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			links := switched(t, n)
+			links[0] = waking{&looped{Link: links[0]}}
+			faults, err := pathtest.Check(t.Context(), open(t, links...)[0], 0, by(1, 2), pathtest.Options{})
+			if err != nil || len(faults) != 1 || faults[0].Kind != pathtest.Loop {
+				t.Errorf("%d nodes: %v, %v; want the loop", n, faults, err)
+			}
+		})
+	}
+}

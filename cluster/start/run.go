@@ -93,14 +93,14 @@ func (n *Node) open() (x *cluster.Exchanger, err error) {
 	return n.exchanger, err
 }
 
-func (n *Node) close() error {
+func (n *Node) close() (err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	var err error
+	defer func() { err = errors.Join(err, n.Close()) }() // also if another port's function ends the exchanger's wait
 	if n.exchanger != nil {
 		err = n.exchanger.Close()
 	}
-	return errors.Join(err, n.Close())
+	return err
 }
 
 // Main is the main function of a program: Run, until f returns or the process is interrupted. If it
@@ -198,7 +198,7 @@ func keyFile(env func(string) string) (string, error) {
 }
 
 // runOne runs this process's node. The nodes meet before the second context ends.
-func runOne(ctx, meet context.Context, cfg Config, job Job, f func(context.Context, *Node) error) error {
+func runOne(ctx, meet context.Context, cfg Config, job Job, f func(context.Context, *Node) error) (err error) {
 	left := cfg.JoinTimeout
 	if end, ok := ctx.Deadline(); ok {
 		left = min(left, time.Until(end))
@@ -218,12 +218,14 @@ func runOne(ctx, meet context.Context, cfg Config, job Job, f func(context.Conte
 		return errors.Join(err, link.Close())
 	}
 	n := &Node{Endpoint: ep, job: job}
+	defer func() { err = errors.Join(err, n.close()) }() // also if f does not return
 	members, err := cluster.Join(meet, ep, cluster.Config{Nodes: job.Size})
 	waits.Stop()
 	if err != nil {
-		return errors.Join(err, n.close())
+		return err
 	}
-	return errors.Join(f(ctx, n), members.Close(), n.close())
+	defer func() { err = errors.Join(err, members.Close()) }()
+	return f(ctx, n)
 }
 
 // errAbandoned is the failure of a node that has ended its goroutine.
