@@ -10,6 +10,9 @@ import (
 	"github.com/rawlane/rawlane/rawnet/internal/mux"
 )
 
+// MaxService is the longest name of a service, in bytes.
+const MaxService = mux.MaxService
+
 // Network is the name of the network in addresses and errors.
 const Network = "rawlane"
 
@@ -77,8 +80,8 @@ func (n *Net) resolveOwn(address string) (Addr, error) {
 }
 
 func checkService(service string) error {
-	if len(service) == 0 || len(service) > mux.MaxService {
-		err := fmt.Sprintf("service of %d bytes (want 1 to %d)", len(service), mux.MaxService)
+	if len(service) == 0 || len(service) > MaxService {
+		err := fmt.Sprintf("service of %d bytes (want 1 to %d)", len(service), MaxService)
 		return &net.AddrError{Err: err, Addr: service}
 	}
 	return nil

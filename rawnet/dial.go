@@ -154,7 +154,8 @@ func (c *Conn) isOpening() bool {
 
 // awaitAnswerBriefly is awaitAnswer for no longer than a node that lives may take.
 func (c *Conn) awaitAnswerBriefly(ctx context.Context) error {
-	limit, cancel := standstill.WithTimeout(ctx, answerParts*min(c.n.cfg.PeerTimeout, math.MaxInt64/answerParts))
+	most := max(answerParts*min(c.n.cfg.PeerTimeout, math.MaxInt64/answerParts), leastAnswer)
+	limit, cancel := standstill.WithTimeout(ctx, most)
 	defer cancel()
 	err := c.awaitAnswer(limit)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {

@@ -13,7 +13,11 @@ import (
 )
 
 // opError is what package net's connections return: errors.Is finds what err is.
+// The zero Addr is none: it was not read.
 func opError(op string, source, addr net.Addr, err error) error {
+	if addr == (Addr{}) {
+		addr = nil
+	}
 	return &net.OpError{Op: op, Net: Network, Source: source, Addr: addr, Err: err}
 }
 

@@ -36,6 +36,9 @@ const (
 	redialLast  = 100 * time.Millisecond
 	// answerParts is for how many PeerTimeouts a dial waits: a node that lives answers in none.
 	answerParts = 2
+	// leastAnswer is how long it waits at least: memfifo asks a node eight times before it is down,
+	// which takes 0.65 s, however short the timeout is.
+	leastAnswer = time.Second
 	// maxCopy is how much a Read moves out of a connection's buffer at once: the goroutine that
 	// polls waits meanwhile.
 	maxCopy = 64 << 10

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -79,8 +80,9 @@ func (f *forwarder) pass(ctx context.Context, a net.Conn) {
 	defer context.AfterFunc(ctx, func() { reset(b) })()
 	var both sync.WaitGroup
 	there, back := make(chan struct{}), make(chan struct{}) // closed when that half has ended
-	both.Go(func() { half(b, a, there, back) })
-	both.Go(func() { half(a, b, back, there) })
+	var aEnds, bEnds atomic.Bool                            // what goes to a, or b, has ended
+	both.Go(func() { half(b, a, &bEnds, &aEnds, there, back) })
+	both.Go(func() { half(a, b, &aEnds, &bEnds, back, there) })
 	both.Wait()
 	_, _ = a.Close(), b.Close() // both halves have ended
 }
@@ -111,9 +113,13 @@ func (f *forwarder) dialFor(ctx context.Context, from net.Conn) (net.Conn, error
 // half copies what comes from one connection to the other until its end, which is passed on. If
 // either fails, both are reset: neither half can be trusted any more. It returns once the other
 // half has ended, too.
-func half(to, from net.Conn, ended chan<- struct{}, other <-chan struct{}) {
+func half(to, from net.Conn, toEnds, fromEnds *atomic.Bool, ended chan<- struct{}, other <-chan struct{}) {
 	_, err := io.Copy(&watchful{to, from}, from)
+	if err == nil && !fromEnds.Load() && wasReset(from) {
+		err = syscall.ECONNRESET
+	}
 	if err == nil {
+		toEnds.Store(true)
 		err = to.(interface{ CloseWrite() error }).CloseWrite()
 	}
 	close(ended)

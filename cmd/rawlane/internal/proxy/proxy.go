@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -62,9 +63,20 @@ func (v *verb) validate() error {
 	if err := cli.CheckListen("tcp", v.tcp); err != nil {
 		return err
 	}
-	host, port, err := net.SplitHostPort(v.to)
-	if err != nil || port == "" {
+	if v.service != "" && (len(v.service) > rawnet.MaxService || strings.Contains(v.service, ":")) {
+		return cli.Misuse("--service %q: want a name of 1 to %d bytes, without a colon", v.service, rawnet.MaxService)
+	}
+	host, port, isPair := strings.Cut(v.to, ":")
+	if v.service != "" {
+		var err error
+		host, port, err = net.SplitHostPort(v.to)
+		isPair = err == nil
+	}
+	if !isPair || port == "" {
 		return cli.Misuse("--to %q: want NODE:SERVICE, or HOST:PORT with --service", v.to)
+	}
+	if v.tcp != "" && len(port) > rawnet.MaxService {
+		return cli.Misuse("--to: a service of %d bytes (want 1 to %d)", len(port), rawnet.MaxService)
 	}
 	if v.service != "" {
 		if number, err := net.LookupPort("tcp", port); err != nil || number == 0 {

@@ -1,0 +1,48 @@
+package proxy
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"testing"
+	"time"
+)
+
+// One end is reset while the proxy waits to write to it, which hears of that then: what the other end
+// reads has no end that would say that it is whole.
+func TestReset_HeardByTheOtherHalf(t *testing.T) {
+	for _, who := range []string{"client", "server"} {
+		t.Run(who, func(t *testing.T) {
+			ended := make(chan error, 1)
+			reads := func(c *net.TCPConn) { // sends more than its other end reads, and then reads to the end
+				_ = c.SetWriteDeadline(time.Now().Add(500 * time.Millisecond))
+				_, _ = c.Write(make([]byte, 100_000_000))
+				got, err := io.ReadAll(c)
+				if err == nil {
+					ended <- fmt.Errorf("an end behind %d bytes of what was cut off", len(got))
+					return
+				}
+				ended <- nil
+			}
+			cuts := func(c *net.TCPConn) { // sends a part, reads nothing, and is reset
+				_, _ = c.Write([]byte("a part"))
+				time.Sleep(time.Second) // in which the proxy has more than it can write
+				reset(c)
+			}
+			server, client := reads, cuts
+			if who == "server" {
+				server, client = cuts, reads
+			}
+			addr, _, _ := chain(t, serve(t, server))
+			client(dial(t, addr))
+			select {
+			case err := <-ended:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-time.After(20 * time.Second):
+				t.Error("no end")
+			}
+		})
+	}
+}
