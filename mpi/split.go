@@ -16,7 +16,8 @@ const NoColor = -1
 // Split makes communicators of the processes that give one color; their ranks are in the order of
 // key, or else of the old ranks. It is MPI_Comm_split. It returns nil for NoColor. It may fail on
 // some processes alone, if one dies or the communicator is revoked meanwhile: where that may be, an
-// Agree of the old communicator tells whether all have the new one.
+// Agree of the old communicator tells whether all have the new one. Others may wait for one that
+// has given up, as its context has ended, until they give up, too, or it calls Revoke.
 func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	c.w.beginMaking()
 	defer c.w.endMaking()

@@ -76,7 +76,7 @@ type member struct {
 	posts     int      // that no Start has taken
 	completes int      // that no Wait has taken
 	freed     bool     // it has freed the window alone
-	refused   bool     // a put or so, as memfifo says, of which no flush has told yet
+	refused   bool     // a put or so, as memfifo says: its memory is gone for good
 	updates   uint64   // how often it was sent some
 	confirmed uint64   // up to which of these flushes have confirmed them
 }

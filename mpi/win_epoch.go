@@ -16,6 +16,9 @@ func (v *window) Post(ranks ...int) error {
 	members, err := v.group(ranks)
 	w := v.w
 	w.mu.Lock()
+	if err == nil {
+		err = v.unfenced()
+	}
 	if err == nil && v.exposed != nil {
 		err = ErrEpoch
 	}
@@ -42,6 +45,9 @@ func (v *window) Start(ctx context.Context, ranks ...int) error {
 	w := v.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if err == nil {
+		err = v.unfenced()
+	}
 	if err == nil {
 		err = v.await(ctx, func() (bool, error) {
 			if v.usable(nil) == nil && (v.started != nil || v.holdsLock()) { // by another goroutine meanwhile, too

@@ -135,6 +135,12 @@ func TestFlushed_NamesWhoRefuses(t *testing.T) {
 				if !errors.Is(err, ErrFreed) || !strings.HasPrefix(err.Error(), fmt.Sprintf("rank %d: ", rank)) {
 					t.Errorf("rank %d refuses: %v", rank, err)
 				}
+				if err := told(nil); !errors.Is(err, ErrFreed) { // another goroutine's flush
+					t.Errorf("rank %d has refused: %v", rank, err)
+				}
+				c.w.mu.Lock()
+				m.refused = false // it has not
+				c.w.mu.Unlock()
 				refused.ID++
 				if err := told(refused); err != nil {
 					t.Errorf("rank %d refuses other memory: %v", rank, err)

@@ -45,6 +45,15 @@ func (v *window) Fence(ctx context.Context) error {
 	return nil
 }
 
+// unfenced returns the error of a fence that has failed: behind it there are no epochs any more.
+// The caller holds World.mu.
+func (v *window) unfenced() error {
+	if v.broken == nil {
+		return nil
+	}
+	return fmt.Errorf("behind a fence that has failed, or is under way: %w", v.broken)
+}
+
 // meet is what all do at a fence. The caller holds World.mu, which meet gives back meanwhile.
 func (v *window) meet(ctx context.Context) error {
 	v.w.mu.Unlock()
@@ -91,6 +100,9 @@ func (v *window) beginLock(m *member, exclusive bool) (*call, error) {
 	w := v.w
 	w.mu.Lock()
 	err := v.usable(m)
+	if err == nil {
+		err = v.unfenced()
+	}
 	if err == nil && (m.lock != 0 || v.started != nil) {
 		err = ErrEpoch
 	}
@@ -154,13 +166,14 @@ func (v *window) Unlock(ctx context.Context, rank int) error {
 }
 
 // LockAll begins an epoch at all ranks, with a shared lock of each: MPI_Win_lock_all. It asks for
-// all at once, in no order, and holds some while it waits for others: beside a process that holds
-// exclusive locks of several ranks at a time, in whatever order, the two may wait in a circle until
-// their contexts end. Errors: those of Lock, and then no lock is held.
+// them in the order of ranks, each once the one before is held: asked for at once, those of two
+// LockAlls may stand in opposite orders behind exclusive ones, and all wait in a circle. Beside a
+// process that holds exclusive locks of several ranks, and asked for them in another order, they
+// still may, until their contexts end. Errors: those of Lock, and then no lock is held.
 func (v *window) LockAll(ctx context.Context) (err error) {
 	w := v.w
 	w.mu.Lock()
-	if err = v.usable(nil); err == nil {
+	if err = v.anyUnusable(v.members); err == nil {
 		err = v.outside()
 	}
 	w.mu.Unlock()
@@ -176,23 +189,19 @@ func (v *window) LockAll(ctx context.Context) (err error) {
 		}
 	}()
 	for k, m := range v.members {
-		var err2 error
-		if calls[k], err2 = v.beginLock(m, false); err2 == nil {
+		if calls[k], err = v.beginLock(m, false); err == nil {
 			ids[k] = calls[k].id
+			err = v.endLock(ctx, calls[k])
 		}
-		err = errors.Join(err, failure("lock of", k, err2))
-	}
-	for k, c := range calls {
-		if c != nil {
-			err = errors.Join(err, failure("lock of", k, v.endLock(ctx, c)))
+		if err != nil {
+			return failure("lock of", k, err)
 		}
 	}
-	if locked = err == nil; locked {
-		w.mu.Lock()
-		v.allLocked = true
-		w.mu.Unlock()
-	}
-	return err
+	locked = true
+	w.mu.Lock()
+	v.allLocked = true
+	w.mu.Unlock()
+	return nil
 }
 
 // unlockThose gives back the locks of a LockAll that has failed, by their numbers, also those that
@@ -351,7 +360,6 @@ func (v *window) gone(members []*member) error {
 		} else if m.freed || m.refused {
 			errs = append(errs, fmt.Errorf("rank %d: %w", m.rank, ErrFreed))
 		}
-		m.refused = false
 	}
 	return errors.Join(errs...)
 }
@@ -383,6 +391,17 @@ func (v *window) flushed(errs []error, err error) []error {
 		errs = append(errs, err)
 	}
 	return errs
+}
+
+// noteRefusals is noteRefused of all that a flush was told.
+func (w *World) noteRefusals(err error) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			w.noteRefusals(e)
+		}
+	} else if refused, ok := errors.AsType[*memfifo.AccessError](err); ok {
+		w.noteRefused(refused)
+	}
 }
 
 // noteRefused notes which window's operations were refused; they may be of messages, too.

@@ -142,11 +142,16 @@ func (l *Layout) add(of Layout, at, n, stride int) {
 		l.fail("%d bytes at %d", l.size, at+of.lower)
 		return
 	}
-	l.place(min(at, last)+of.lower, max(at, last)+of.lower+of.extent, of.bounds)
+	lower, upper := min(at, last)+of.lower, max(at, last)+of.lower+of.extent
+	first, end := min(at, last)+of.first, max(at, last)+of.end
+	if reach := max(abs(last), abs(lower), abs(upper), abs(first), abs(end)); reach > mostBytes {
+		l.fail("as far as byte %d", reach)
+		return
+	}
+	l.place(lower, upper, of.bounds)
 	if of.runs == nil {
 		return
 	}
-	first, end := min(at, last)+of.first, max(at, last)+of.end
 	if l.runs != nil {
 		first, end = min(l.first, first), max(l.end, end)
 	}
@@ -200,6 +205,10 @@ func (l *Layout) append(r run) {
 	}
 	if k := len(l.runs) - 1; k >= 0 && r.n == 1 && l.runs[k].n == 1 && l.runs[k].at+l.runs[k].size == r.at {
 		l.runs[k].size += r.size
+		return
+	}
+	if len(l.runs) == mostRuns {
+		l.fail("more than %d pieces of memory", mostRuns)
 		return
 	}
 	l.runs = append(l.runs, r)

@@ -65,6 +65,9 @@ func (l *Layout) Unpack(memory, message []byte, count int) {
 		for _, r := range l.runs {
 			at := k*l.extent + r.at
 			for range r.n {
+				if len(message) == 0 {
+					return
+				}
 				message = message[copy(memory[at:at+r.size], message):]
 				at += r.stride
 			}
