@@ -215,6 +215,7 @@ func TestPeerDown_WhatWasAcknowledgedIsNotLost(t *testing.T) {
 		c, ctx, w, r := twoNodes(t, fault.Config{}, 0, 64)
 		must(t, r.Put(ctx, 0, []byte{1}))
 		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
 		if w.Bytes()[0] != 1 {
 			t.Fatal("the put has not arrived")
 		}
