@@ -1,12 +1,11 @@
 package mcd_test
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"testing"
 	"time"
-
-	"github.com/vishvananda/netlink"
 
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/mcd"
@@ -61,17 +60,7 @@ func TestRoaming_OfOneThatAnswers(t *testing.T) {
 			t.Fatal("no answer")
 		}
 	}
-	err = bed.Node(1).Do(func() error {
-		eth0, err := netlink.LinkByName(testbed.Interface(0))
-		if err == nil {
-			err = netlink.AddrDel(eth0, &netlink.Addr{IPNet: &net.IPNet{IP: old, Mask: net.CIDRMask(24, 32)}})
-		}
-		if err == nil {
-			err = netlink.AddrAdd(eth0, &netlink.Addr{IPNet: &net.IPNet{IP: other, Mask: net.CIDRMask(24, 32)}})
-		}
-		return err
-	})
-	if err != nil {
+	if err := cmp.Or(bed.Node(1).RemoveIP(0, old), bed.Node(1).AddIP(0, other)); err != nil {
 		t.Fatal(err)
 	}
 	if !answered() {

@@ -155,49 +155,17 @@ func TestFlushed_NamesWhoRefuses(t *testing.T) {
 // Two windows that a process frees alone, while it has no room to say so: the flush of each tells
 // that what was put there was refused, though the first one has heard of both.
 func TestWin_TwoFreedAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w, other := openTwo(t, Config{})
-		filled := make(chan struct{})
-		inBoth(t, func(c *Comm) error {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			a, err := NewWin(ctx, c, make([]int64, 4))
-			b, err2 := NewWin(ctx, c, make([]int64, 4))
-			if err := errors.Join(err, err2, a.LockAll(ctx), b.LockAll(ctx), c.Barrier(ctx)); err != nil {
-				return err
+	freedUntold(t, 2, func(ctx context.Context, _ *Comm, all []*Win[int64]) error {
+		err := all[0].Put(ctx, []int64{1}, 1, 0)
+		err2 := all[1].Put(ctx, []int64{1}, 1, 0)
+		if err := errors.Join(err, err2); err != nil {
+			return err
+		}
+		for k, v := range []*Win[int64]{all[1], all[0]} {
+			if err := v.Flush(ctx, 1); !errors.Is(err, ErrFreed) {
+				t.Errorf("flush %d: %v, want ErrFreed", k, err)
 			}
-			if c.Rank() == 1 {
-				over, cancel := context.WithCancel(ctx)
-				cancel()
-				if err := errors.Join(a.UnlockAll(ctx), b.UnlockAll(ctx)); err != nil {
-					return err
-				}
-				w := c.w
-				w.mu.Lock()
-				a.members[0].busy, b.members[0].busy = true, true // as while there is no room
-				w.mu.Unlock()
-				if a.Free(over) == nil || b.Free(over) == nil {
-					t.Error("they are not freed alone")
-				}
-				close(filled)
-				time.Sleep(time.Second)
-				a.send(a.members[0], true)
-				b.send(b.members[0], true)
-				return nil
-			}
-			<-filled
-			err = a.Put(ctx, []int64{1}, 1, 0)
-			err2 = b.Put(ctx, []int64{1}, 1, 0)
-			if err := errors.Join(err, err2); err != nil {
-				return err
-			}
-			for k, v := range []*Win[int64]{b, a} {
-				if err := v.Flush(ctx, 1); !errors.Is(err, ErrFreed) {
-					t.Errorf("flush %d: %v, want ErrFreed", k, err)
-				}
-			}
-			return nil
-		}, w, other)
-		closeTwo(t, w, other)
+		}
+		return nil
 	})
 }

@@ -159,12 +159,32 @@ func (b *Bed) Close() error {
 
 // configure gives the NIC its IP address and sets it up.
 func (n *Node) configure(nic int) error {
-	ip := &net.IPNet{IP: IP(n.number, nic), Mask: net.CIDRMask(24, 32)}
-	err := n.edit(nic, func(l netlink.Link) error { return n.nl.AddrAdd(l, &netlink.Addr{IPNet: ip}) })
-	if err != nil {
-		return fmt.Errorf("node %d: %s: add address %v: %w", n.number, Interface(nic), ip, err)
+	if err := n.AddIP(nic, IP(n.number, nic)); err != nil {
+		return err
 	}
 	return n.SetUp(nic, true)
+}
+
+// AddIP gives the node's NIC one more IPv4 address, of a network of 24 bits.
+func (n *Node) AddIP(nic int, ip net.IP) error {
+	err := n.edit(nic, func(l netlink.Link) error { return n.nl.AddrAdd(l, addr24(ip)) })
+	if err != nil {
+		return fmt.Errorf("add address %v: %w", ip, err)
+	}
+	return nil
+}
+
+// RemoveIP takes an address from the node's NIC.
+func (n *Node) RemoveIP(nic int, ip net.IP) error {
+	err := n.edit(nic, func(l netlink.Link) error { return n.nl.AddrDel(l, addr24(ip)) })
+	if err != nil {
+		return fmt.Errorf("remove address %v: %w", ip, err)
+	}
+	return nil
+}
+
+func addr24(ip net.IP) *netlink.Addr {
+	return &netlink.Addr{IPNet: &net.IPNet{IP: ip, Mask: net.CIDRMask(24, 32)}}
 }
 
 // edit changes one of the node's NICs.

@@ -1,9 +1,8 @@
 package udp
 
 import (
+	"net"
 	"testing"
-
-	"github.com/vishvananda/netlink"
 
 	"github.com/rawlane/rawlane/internal/testbed"
 )
@@ -23,18 +22,10 @@ func TestPublicAddr_OfAGroupsMember(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bed := testbed.ForTest(t, testbed.Config{NICs: 2})
+			if err := bed.Node(0).AddIP(c.nic, net.ParseIP(public).To4()); err != nil {
+				t.Fatal(err)
+			}
 			got, err := testbed.In(bed.Node(0), func() (string, error) {
-				other, err := netlink.LinkByName(testbed.Interface(c.nic))
-				if err != nil {
-					return "", err
-				}
-				addr, err := netlink.ParseAddr(public + "/24")
-				if err != nil {
-					return "", err
-				}
-				if err := netlink.AddrAdd(other, addr); err != nil {
-					return "", err
-				}
 				l, err := OpenInterface(testbed.Interface(0), Config{})
 				if err != nil {
 					return "", err

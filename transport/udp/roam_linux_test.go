@@ -27,22 +27,11 @@ func onAll(t *testing.T, n *testbed.Node, station string) *Link {
 }
 
 // change does something to a node's network.
-func change(t *testing.T, n *testbed.Node, f func(eth0 netlink.Link) error) {
+func change(t *testing.T, n *testbed.Node, f func() error) {
 	t.Helper()
-	err := n.Do(func() error {
-		eth0, err := netlink.LinkByName(testbed.Interface(0))
-		if err != nil {
-			return err
-		}
-		return f(eth0)
-	})
-	if err != nil {
+	if err := n.Do(f); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func addr(ip net.IP) *netlink.Addr {
-	return &netlink.Addr{IPNet: &net.IPNet{IP: ip, Mask: net.CIDRMask(24, 32)}}
 }
 
 // A link on all addresses has moved when its host sends from another one, and not while the host
@@ -74,9 +63,13 @@ func TestRoamed(t *testing.T) {
 	old, other := testbed.IP(0, 0), net.IPv4(10, 77, 0, 99).To4()
 	moves("at first", false)
 	moves("later", false)
-	change(t, n, func(eth0 netlink.Link) error { return netlink.AddrDel(eth0, addr(old)) })
+	if err := n.RemoveIP(0, old); err != nil {
+		t.Fatal(err)
+	}
 	moves("without an address", false)
-	change(t, n, func(eth0 netlink.Link) error { return netlink.AddrAdd(eth0, addr(other)) })
+	if err := n.AddIP(0, other); err != nil {
+		t.Fatal(err)
+	}
 	moves("with another address", true)
 	moves("later", false)
 	if err := l.Close(); err != nil {
@@ -91,14 +84,14 @@ func TestStream_FollowsTheRoute(t *testing.T) {
 	bed := testbed.ForTest(t, testbed.Config{NICs: 2})
 	far := net.IPv4(10, 99, 0, 1).To4()
 	here, there := bed.Node(0), bed.Node(1)
-	change(t, there, func(netlink.Link) error {
+	change(t, there, func() error {
 		lo, err := netlink.LinkByName("lo")
 		if err != nil {
 			return err
 		}
 		return netlink.AddrAdd(lo, &netlink.Addr{IPNet: &net.IPNet{IP: far, Mask: net.CIDRMask(32, 32)}})
 	})
-	change(t, here, func(netlink.Link) error {
+	change(t, here, func() error {
 		for nic := range 2 {
 			to := net.IPNet{IP: far, Mask: net.CIDRMask(32, 32)}
 			if err := netlink.RouteAdd(&netlink.Route{Dst: &to, Gw: testbed.IP(1, nic), Priority: 10 + nic}); err != nil {

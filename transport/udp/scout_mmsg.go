@@ -21,7 +21,7 @@ type scout struct {
 // openScout makes the scout of a link that is bound to no address. Without one the link takes no
 // notice when the host's change.
 func (s *socket) openScout(at netip.Addr, ifname string) {
-	s.scout.fd, s.scout.device = -1, ifname
+	s.scout.device = ifname
 	if !at.IsUnspecified() {
 		return
 	}

@@ -32,7 +32,7 @@ void xsk_open(const char *ifname, int native);
 void xsk_echo(void);
 int xsk_ping(void);
 void xsk_ping_open(int size);
-void xsk_sink(void);
+int xsk_take(uint8_t *to); // as ring_take
 void xsk_send(int size, int iters, int batch);
 
 // inet.c: sockets of the internet
@@ -60,7 +60,7 @@ void unix_ping_open(const char *path, int request, int answer);
 int unix_ping(void);
 
 // stream.c: as many frames as one core sends
-void stream_sink(void);
+void stream_sink(int (*take)(uint8_t *to)); // ring_take or xsk_take
 void stream_send(int size, int iters, int batch);
 void stream_both(int size, int ms, int batch);
 void report(uint64_t since); // prints how many ns have passed

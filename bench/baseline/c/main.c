@@ -119,12 +119,12 @@ int main(int argc, char **argv) {
   if (!strncmp(mode, "xsk-", 4)) xsk_open(where, native);
   if (!strcmp(mode, "xsk-echo")) ready(), xsk_echo();
   if (!strcmp(mode, "xsk-ping")) return xsk_ping_open(size), measure(xsk_ping, iters), 0;
-  if (!strcmp(mode, "xsk-sink")) return signal(SIGTERM, end), ready(), xsk_sink(), 0;
+  if (!strcmp(mode, "xsk-sink")) return signal(SIGTERM, end), ready(), stream_sink(xsk_take), 0;
   if (!strcmp(mode, "xsk-send")) return xsk_send(size, iters, batch), 0;
   ring_open(where);
   if (!strcmp(mode, "ring-echo")) ready(), ring_echo();
   if (!strcmp(mode, "ring-ping")) return ring_ping_open(size), measure(ring_ping, iters), 0;
-  if (!strcmp(mode, "ring-sink")) return signal(SIGTERM, end), ready(), stream_sink(), 0;
+  if (!strcmp(mode, "ring-sink")) return signal(SIGTERM, end), ready(), stream_sink(ring_take), 0;
   if (!strcmp(mode, "ring-send")) return stream_send(size, iters, batch), 0;
   if (!strcmp(mode, "ring-both")) return signal(SIGTERM, end), ready(), stream_both(size, iters, batch), 0;
   if (!strcmp(mode, "ring-txring")) return stream_txring(where, size, iters, batch), 0;

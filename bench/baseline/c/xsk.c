@@ -9,7 +9,6 @@
 #include <linux/if_link.h>
 #include <linux/if_xdp.h>
 #include <net/if.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -165,20 +164,12 @@ void xsk_send(int size, int iters, int batch) {
   report(start);
 }
 
-// xsk_sink is stream_sink.
-void xsk_sink(void) {
-  static uint8_t frame[SLOT];
-  uint64_t received = 0;
+int xsk_take(uint8_t *to) {
   int n;
-  for (;;) {
-    if (full()) {
-      uint8_t *in = take(&n);
-      memcpy(frame, in, n);
-      received++;
-    } else if (over) break;
-    __asm__ volatile("" : : "r"(frame) : "memory"); // the copy is wanted
-  }
-  printf("%llu\n", (unsigned long long)received);
+  if (!full()) return 0;
+  uint8_t *in = take(&n);
+  memcpy(to, in, n);
+  return n;
 }
 
 void xsk_echo(void) {
