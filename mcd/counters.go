@@ -1,7 +1,5 @@
 package mcd
 
-import "sync/atomic"
-
 // Counters of an endpoint. Drops are counted by cause, as docs/wire-format.md lists them.
 type Counters struct {
 	TxMessages uint64 `json:"tx_messages"`
@@ -75,12 +73,13 @@ const (
 	drops
 )
 
-// traffic counts messages and the bytes of their payloads.
-type traffic struct{ messages, bytes atomic.Uint64 }
+// traffic counts messages and the bytes of their payloads. A lock guards it that who counts holds
+// in any case: an atomic counter costs as much as the lock.
+type traffic struct{ messages, bytes uint64 }
 
 func (t *traffic) add(messages, bytes int) {
-	t.messages.Add(uint64(messages))
-	t.bytes.Add(uint64(bytes))
+	t.messages += uint64(messages)
+	t.bytes += uint64(bytes)
 }
 
 // Counters returns what the endpoint's ports, closed ones included, have sent and received since
@@ -130,11 +129,25 @@ func (c *Counters) add(p PortCounters) {
 
 // Counters returns what the port has sent, received and dropped.
 func (p *Port) Counters() PortCounters {
+	rx, noBuffer := p.received()
+	tx := p.out.sent()
 	return PortCounters{
-		TxMessages:   p.tx.messages.Load(),
-		TxBytes:      p.tx.bytes.Load(),
-		RxMessages:   p.rx.messages.Load(),
-		RxBytes:      p.rx.bytes.Load(),
-		DropNoBuffer: p.noBuffer.Load(),
+		TxMessages: tx.messages, TxBytes: tx.bytes,
+		RxMessages: rx.messages, RxBytes: rx.bytes,
+		DropNoBuffer: noBuffer,
 	}
+}
+
+// received returns what the port has got, and how many messages it had no room for.
+func (p *Port) received() (rx traffic, noBuffer uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.rx, p.noBuffer
+}
+
+// sent returns what the port has sent.
+func (o *outbox) sent() traffic {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.tx
 }

@@ -145,6 +145,28 @@ func receivedType(l transport.Link) (t transport.EtherType, one bool) {
 // Endpoint is one node's attachment to the cluster: its links, its node table and its ports. All
 // methods may be called from any goroutine.
 type Endpoint struct {
+	portMu   sync.Mutex  // serialises changes of ports; guards what follows
+	reserved [Ports]bool // ports that are open, or are being opened or closed
+	gone     Counters    // of closed ports
+
+	tableMu sync.Mutex // serialises changes of table; taken outside sendQueue.mu
+	groupMu sync.Mutex // serialises changes of groups
+
+	foreign atomic.Uint64 // last frame of another version: its source address and version
+	probes  prober
+	drain   drain
+
+	spareSends sync.Pool // of *SendDesc, for sends that wait
+	spareRecvs sync.Pool // of *RecvDesc, for Recvs of a port at the same time
+
+	shut    chan struct{}  // closed when Close is done
+	running sync.WaitGroup // what Close waits for: Open's goroutines, and ports that are being opened or closed
+
+	ports [Ports]atomic.Pointer[Port]
+
+	// What each message wants follows, side by side: a system call leaves little of it in the
+	// processor's caches.
+
 	cfg          Config
 	nics         []nic
 	maxPayload   int
@@ -155,31 +177,16 @@ type Endpoint struct {
 	router       router
 	precise      bool // timers are, as there are links of the kernel's: time is never a test's there
 
-	table   atomic.Pointer[table]
-	tableMu sync.Mutex // serialises changes of table; taken outside sendQueue.mu
-
-	groups  atomic.Pointer[map[GroupID]int]
-	groupMu sync.Mutex // serialises changes of groups
-
-	ports    [Ports]atomic.Pointer[Port]
-	portMu   sync.Mutex  // serialises changes of ports; guards what follows
-	reserved [Ports]bool // ports that are open, or are being opened or closed
-	gone     Counters    // of closed ports
-
-	pollState
-	spinning spinPolicy
-	dropped  [drops]atomic.Uint64
-	foreign  atomic.Uint64 // last frame of another version: its source address and version
-	probes   prober
-	drain    drain
-
-	spareDescs sync.Pool // of *SendDesc, for sends that wait
+	table  atomic.Pointer[table]
+	groups atomic.Pointer[map[GroupID]int]
 
 	closed  atomic.Bool           // Close was called
 	over    atomic.Pointer[error] // why all waits have ended: Close, or all links are gone; nil: they have not
 	ended   chan struct{}         // closed then, for goroutines that sleep
-	shut    chan struct{}         // closed when Close is done
-	running sync.WaitGroup        // what Close waits for: Open's goroutines, and ports that are being opened or closed
+	dropped [drops]atomic.Uint64
+
+	spinning spinPolicy
+	pollState
 }
 
 // nic is one of the endpoint's links, with what the send path wants of it.

@@ -196,7 +196,7 @@ func TestIntervals_PostponedUnmask(t *testing.T) {
 		}
 		poll(true)
 		synctest.Wait() // it waits for its turn
-		before := e.locked.Load()
+		before := e.turns()
 		poll(false)
 		const rounds = 20
 		for range rounds {
@@ -210,7 +210,7 @@ func TestIntervals_PostponedUnmask(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		if n := e.locked.Load() - before; n != 1+2*rounds {
+		if n := e.turns() - before; n != 1+2*rounds {
 			t.Errorf("%d polls, want %d: the unmaskLoop wakes up while the program polls", n, 1+2*rounds)
 		}
 		time.Sleep(2*unmaskAfter - time.Nanosecond)
@@ -229,7 +229,7 @@ func TestTryUnmask_LateTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _, _, _ := openScripts(t, 1)
 		defer e.Close()
-		seen, set := e.locked.Load(), clock.Now()
+		seen, set := e.turns(), clock.Now()
 		unmasks := func(set monotime.Time) bool {
 			if !e.tryLockPoll() {
 				t.Fatal("somebody polls")

@@ -193,7 +193,7 @@ const unmaskAfter = 250 * time.Microsecond
 func (e *Endpoint) unmaskLoop() {
 	for range e.masked {
 		for !e.closed.Load() && e.streams.Load() == 0 && !e.rests() {
-			seen, set := e.locked.Load(), clock.Now()
+			seen, set := e.turns(), clock.Now()
 			e.ticking.Store(true)
 			e.tick.Reset(unmaskAfter)
 			<-e.ticks
@@ -211,7 +211,7 @@ func (e *Endpoint) unmaskLoop() {
 // rests reports whether nobody polls and there is nothing for the unmaskLoop to do. It does not
 // take the poll lock, as a Progress that found it taken would not poll. It looks at the lock first:
 // a holder that gives it back before has said what it leaves, and one that takes it later signals.
-func (s *pollState) rests() bool { return !s.lock.Load() && !s.unfinished.Load() }
+func (s *pollState) rests() bool { return !isHeld(s.lock.Load()) && !s.unfinished.Load() }
 
 // postponeUnmask keeps the unmaskLoop asleep while the caller polls, if it waits for its turn: each
 // costs the caller 6 µs and more in a virtual machine. The caller holds the poll lock, and looks at
@@ -232,7 +232,7 @@ func (e *Endpoint) tryUnmask(seen uint64, set monotime.Time) bool {
 	}
 	defer e.unlockPoll()
 	gone := !e.postponed.Before(set) && clock.Now().Sub(e.postponed) >= 2*unmaskAfter
-	if e.locked.Load() != seen && !gone {
+	if e.turns() != seen && !gone {
 		return false
 	}
 	e.setMasks(false)

@@ -272,10 +272,10 @@ func TestBusyPoll_GivesTheLockBack(t *testing.T) {
 			if !e.lockPoll() {
 				t.Fatal("no poll lock")
 			}
-			before := e.locked.Load()
+			before := e.turns()
 			e.busyPoll()
-			if n := e.locked.Load() - before; n != want || e.lock.Load() {
-				t.Errorf("%d frames: the lock was given back %d times, want %d; taken: %v", frames, n, want, e.lock.Load())
+			if n := e.turns() - before; n != want || isHeld(e.lock.Load()) {
+				t.Errorf("%d frames: the lock was given back %d times, want %d; taken: %v", frames, n, want, isHeld(e.lock.Load()))
 			}
 		})
 	}
@@ -297,12 +297,12 @@ func TestBusyPoll_GivesTheLockBackInAFlood(t *testing.T) {
 		if !e.lockPoll() {
 			t.Fatal("no poll lock")
 		}
-		before := e.locked.Load()
+		before := e.turns()
 		e.busyPoll()
 		if n := p.Counters().RxMessages; n != frames {
 			t.Errorf("%d messages of %d", n, frames)
 		}
-		if n := e.locked.Load() - before; n < frames/2 {
+		if n := e.turns() - before; n < frames/2 {
 			t.Errorf("the lock was given back %d times in %d looks, want every second time", n, polls)
 		}
 	})
@@ -385,8 +385,8 @@ func TestAdvanceContacts_LeavesTheLockToOthers(t *testing.T) {
 	e.end(ErrClosed)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	if e.advanceContacts(timer, false, monotime.Time{}) || !e.lock.Load() {
-		t.Errorf("it went on, or has given back the lock of another one (taken: %t)", e.lock.Load())
+	if e.advanceContacts(timer, false, monotime.Time{}) || !isHeld(e.lock.Load()) {
+		t.Errorf("it went on, or has given back the lock of another one (taken: %t)", isHeld(e.lock.Load()))
 	}
 	e.unlockPoll()
 	if err := e.Close(); err != nil {

@@ -11,17 +11,29 @@ import (
 	"github.com/rawlane/rawlane/vlan"
 )
 
-// outbox is where a port puts headers before payloads, for a batch of frames.
+// outbox is where a port puts headers before payloads, for a batch of frames. What each message
+// wants stands before the batch, side by side: a system call leaves little of it in the processor's
+// caches.
 type outbox struct {
 	mu       sync.Mutex // guards all of it; taken inside sendQueue.mu
-	memory   []byte     // of the frames that are copied, side by side; as much as a batch ever took
-	used     int        // of it
-	size     int        // of the longest frame
-	linkRoom int        // Endpoint.linkRoom
-	frames   [sendBatch]transport.Frame
-	counts   [sendBatch]*vlan.Count // of the frames' routes; nil: not counted
-	envelope envelope               // of the next messages
+	last     lookedUp
+	memory   []byte   // of the frames that are copied, side by side; as much as a batch ever took
+	used     int      // of it
+	size     int      // of the longest frame
+	linkRoom int      // Endpoint.linkRoom
+	tx       traffic  // that the links took
+	envelope envelope // of the next messages
 	scratch  auth.Scratch
+	counts   [sendBatch]*vlan.Count // of the frames' routes; nil: not counted
+	frames   [sendBatch]transport.Frame
+}
+
+// lookedUp is where the last message went: what a node table says, which is never changed.
+type lookedUp struct {
+	table     *table
+	nic       int
+	node      NodeID
+	neighbour *neighbour
 }
 
 // envelope is what a message travels in.
@@ -162,6 +174,6 @@ func (p *Port) transmit(nic, n int) (int, error) {
 			c.Add(1, f.WireLen())
 		}
 	}
-	p.tx.add(sent, size)
+	p.out.tx.add(sent, size)
 	return sent, err
 }

@@ -33,13 +33,12 @@ const pollBatch = 32
 // pollState is what polling needs. All but the lock, what wakes and what counts belongs to the
 // lock's holder.
 type pollState struct {
-	lock       atomic.Bool
-	frames     [pollBatch]transport.Frame
-	messages   [pollBatch]Message // of the frames
-	batch      batch              // of the frames
-	header     wire.Header        // of the frame that is being parsed
-	authHeader wire.Auth          // likewise, if the endpoint has keys
-	owed       []*Port            // those whose Receive was told that more follows
+	lock       atomic.Uint64 // counts up as it is taken, and as it is given back: odd while it is held
+	batch      batch         // of the frames
+	header     wire.Header   // of the frame that is being parsed
+	authHeader wire.Auth     // likewise, if the endpoint has keys
+	believed   source        // the last one
+	owed       []*Port       // those whose Receive was told that more follows
 
 	maskers      []transport.WakeupMasker // the links that can mask wake-ups
 	quickPolls   bool                     // all links do, which then poll without a system call
@@ -50,13 +49,15 @@ type pollState struct {
 	ticks        chan struct{} // signalled when tick fires, for the unmaskLoop
 	ticking      atomic.Bool   // the unmaskLoop waits for that
 	postponed    monotime.Time // when a poller has set tick last
-	locked       atomic.Uint64 // times that the lock was taken
 	streams      atomic.Int32  // links' goroutines that stay awake, and unmask the wake-ups themselves
 	spinners     atomic.Int32  // goroutines that spin
 	excess       atomic.Int32  // goroutines that sleep as there were maxSpinners of them
 	claims       atomic.Int32  // goroutines to which a leader gives the lock
 	pollWaiters  atomic.Int32  // goroutines that wait for the lock: these, and links' own
 	pollUnlocked chan struct{} // signalled for them when the lock is given back
+
+	frames   [pollBatch]transport.Frame
+	messages [pollBatch]Message // of the frames
 }
 
 func (s *pollState) init(links []transport.Link, precise bool) {
@@ -77,11 +78,19 @@ func (s *pollState) init(links []transport.Link, precise bool) {
 }
 
 // tryLockPoll takes the poll lock if it is free.
-func (s *pollState) tryLockPoll() bool { return !s.lock.Load() && s.lock.CompareAndSwap(false, true) }
+func (s *pollState) tryLockPoll() bool {
+	n := s.lock.Load()
+	return !isHeld(n) && s.lock.CompareAndSwap(n, n+1)
+}
+
+// isHeld reports whether the lock was held when its count was n.
+func isHeld(n uint64) bool { return n%2 != 0 }
+
+// turns returns how often the lock was given back.
+func (s *pollState) turns() uint64 { return s.lock.Load() / 2 }
 
 // unlockPoll gives the poll lock back, once it has said what is left: see rests.
 func (s *pollState) unlockPoll() {
-	s.locked.Add(1)
 	left := len(s.owed) > 0 || !s.batch.isOver()
 	if unfinished := left || s.wakeupsOff; s.unfinished.Load() != unfinished {
 		s.unfinished.Store(unfinished)
@@ -89,7 +98,7 @@ func (s *pollState) unlockPoll() {
 	if left && !s.wakeupsOff {
 		s.wakeUnmaskLoop()
 	}
-	s.lock.Store(false)
+	s.lock.Add(1)
 	if n := s.pollWaiters.Load(); n > 0 {
 		s.wakePollWaiters(int(n))
 	}

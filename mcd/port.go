@@ -21,20 +21,19 @@ type Port struct {
 
 	stopping, releasing sync.Once
 
-	mu      sync.Mutex // guards what follows; taken inside the poll lock, never the other way round
-	posted  list.List[RecvDesc]
-	backlog backlog
-	closed  atomic.Bool // changed under mu
-
-	spare atomic.Pointer[RecvDesc] // for Recv, so that it need not allocate
-
+	mu       sync.Mutex // guards what follows; taken inside the poll lock, never the other way round
+	posted   list.List[RecvDesc]
 	rx       traffic
-	noBuffer atomic.Uint64
+	noBuffer uint64 // messages
+	backlog  backlog
+	closed   atomic.Bool // changed under mu
 
-	out outbox
-	tx  traffic
+	own   RecvDesc    // for Recv, so that it need not allocate
+	inUse atomic.Bool // by a Recv
 
 	owed bool // Receive was told that more follows; belongs to the holder of the poll lock
+
+	out outbox
 }
 
 // PortOptions of a port. The zero value is a port with posted buffers and a backlog.
@@ -199,7 +198,7 @@ func (p *Port) place(m *Message) {
 	case d != nil || p.backlog.push(m):
 		p.rx.add(1, len(m.Payload))
 	default:
-		p.noBuffer.Add(1)
+		p.noBuffer++
 	}
 	p.mu.Unlock()
 	if d != nil {

@@ -94,8 +94,12 @@ func (p *Port) takeBack(d *RecvDesc) bool {
 	return false
 }
 
+// getDesc returns a descriptor for Recv: the port's own one, unless another goroutine has it.
 func (p *Port) getDesc() *RecvDesc {
-	if d := p.spare.Swap(nil); d != nil {
+	if p.inUse.CompareAndSwap(false, true) {
+		return &p.own
+	}
+	if d, _ := p.e.spareRecvs.Get().(*RecvDesc); d != nil {
 		return d
 	}
 	return new(RecvDesc)
@@ -103,5 +107,9 @@ func (p *Port) getDesc() *RecvDesc {
 
 func (p *Port) putDesc(d *RecvDesc) {
 	d.Buf = nil
-	p.spare.Store(d)
+	if d == &p.own {
+		p.inUse.Store(false)
+		return
+	}
+	p.e.spareRecvs.Put(d)
 }

@@ -191,7 +191,7 @@ func TestSpin_LeavesTheLockToThoseWhoClaimIt(t *testing.T) {
 			over <- struct{}{}
 		}()
 	}
-	for e.spinners.Load() < int32(cap(over)) || !e.lock.Load() {
+	for e.spinners.Load() < int32(cap(over)) || !isHeld(e.lock.Load()) {
 		runtime.Gosched()
 	}
 	for range 100 {

@@ -139,8 +139,8 @@ func TestLinkLoop_LeavesTheLockToOthers(t *testing.T) {
 		}
 		e.end(ErrClosed)
 		synctest.Wait()
-		if !e.lock.Load() || e.pollWaiters.Load() != 0 {
-			t.Errorf("the lock is taken: %v; %d wait for it", e.lock.Load(), e.pollWaiters.Load())
+		if !isHeld(e.lock.Load()) || e.pollWaiters.Load() != 0 {
+			t.Errorf("the lock is taken: %v; %d wait for it", isHeld(e.lock.Load()), e.pollWaiters.Load())
 		}
 		if c := e.Counters(); c.DropVersion != 0 {
 			t.Error("it has polled without the lock")

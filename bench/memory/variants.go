@@ -42,6 +42,7 @@ func (b *bench) variants() []harness.Variant {
 					b.small.Add(putOf(l.Size, frameLen), l.MB)
 				}
 			}, inBytes)},
+		{Name: add8, Run: b.command("amo", []int{8}, func(l line) { b.latency.Add(add8, l.P50/2) })},
 		{Name: peak, Rows: append(putsOf(largeSizes, frameLen), frameEach, cameEach, frameMany, cameMany),
 			Run: b.longPuts(b.command("put", largeSizes, b.addPut(frameLen), inBytes))},
 		{Name: tcpLong, Run: b.tcpSend(b.oneWay, "tcp-send", tcpLong, 1024, *bytes/1024, 64, 1024/1e6),

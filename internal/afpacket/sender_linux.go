@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"net"
 	"sync"
-	"sync/atomic"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -30,21 +30,23 @@ type sender struct {
 	mtu   int
 	index int // of the interface
 
-	mu   sync.Mutex // guards fd, bufs, vec and msgs
-	fd   int        // -1 when closed
-	bufs [Batch][]byte
-	vec  [Batch]unix.Iovec
-	msgs [Batch]unix.Mmsghdr
+	mu sync.Mutex // guards what follows
+	fd int        // -1 when closed
 
-	bypass  bool    // frames go past the queueing discipline; under mu
+	bypass  bool    // frames go past the queueing discipline
 	noQueue bool    // there is none
-	trains  *trains // nil: none; under mu
-
-	stamps timestamping.Queue // under mu
+	trains  *trains // nil: none
 
 	refusals int // for want of room, since the kernel last took a frame
 
-	frames, bytes, refused, busy atomic.Uint64 // written under mu
+	// Counters.
+	frames, bytes, refused, busy uint64
+
+	vec  [Batch]unix.Iovec
+	bufs [Batch][]byte
+	msgs [Batch]unix.Mmsghdr
+
+	stamps timestamping.Queue
 }
 
 // carrierEvery is how many refusals pass between two looks for the carrier, which cost 1 µs each.
@@ -149,11 +151,11 @@ func (s *sender) send(frames []transport.Frame) (int, error) {
 		n, err := s.sendBatch(frames[sent:])
 		sent += n
 		if err == transport.ErrBusy { //nolint:errorlint // the very value, on the data path
-			s.busy.Add(1)
+			s.busy++
 			return sent, err
 		}
 		if err != nil {
-			s.refused.Add(1)
+			s.refused++
 			return sent, err
 		}
 	}
@@ -176,8 +178,8 @@ func (s *sender) sendBatch(frames []transport.Frame) (taken int, err error) {
 	for i := range frames[:taken] {
 		size += frames[i].WireLen()
 	}
-	s.bytes.Add(uint64(size))
-	s.frames.Add(uint64(taken))
+	s.bytes += uint64(size)
+	s.frames += uint64(taken)
 	return taken, err
 }
 
@@ -240,14 +242,14 @@ func (s *sender) give(n int) (int, error) {
 	fd := uintptr(s.fd)
 	if n == 1 {
 		v := &s.vec[0]
-		_, _, e := unix.RawSyscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(v.Base)), uintptr(v.Len),
+		_, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(v.Base)), uintptr(v.Len),
 			unix.MSG_DONTWAIT, 0, 0)
 		if e != 0 {
 			return s.refuse(n, e)
 		}
 		return 1, nil
 	}
-	sent, _, e := unix.RawSyscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&s.msgs[0])), uintptr(n),
+	sent, _, e := syscall.RawSyscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&s.msgs[0])), uintptr(n),
 		unix.MSG_DONTWAIT, 0, 0)
 	if e != 0 {
 		return s.refuse(n, e)
@@ -280,5 +282,7 @@ func (s *sender) refuse(n int, e unix.Errno) (int, error) {
 
 // count fills in the Tx half of a link's counters.
 func (s *sender) count(c *transport.Counters) {
-	c.TxFrames, c.TxBytes, c.TxRefused, c.TxBusy = s.frames.Load(), s.bytes.Load(), s.refused.Load(), s.busy.Load()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.TxFrames, c.TxBytes, c.TxRefused, c.TxBusy = s.frames, s.bytes, s.refused, s.busy
 }

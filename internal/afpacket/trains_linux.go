@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync/atomic"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -256,7 +257,7 @@ func (t *trains) give(kind trainKind, like *transport.Frame, bytes, size, vector
 	t.vec[0].Base = &h[0]
 	t.vec[0].SetLen(VirtioLen + ethernet + TrainOverhead)
 	t.msg.SetIovlen(1 + vectors)
-	_, _, e := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(t.fd), uintptr(unsafe.Pointer(&t.msg)), unix.MSG_DONTWAIT)
+	_, _, e := syscall.RawSyscall(unix.SYS_SENDMSG, uintptr(t.fd), uintptr(unsafe.Pointer(&t.msg)), unix.MSG_DONTWAIT)
 	return e
 }
 

@@ -4,6 +4,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 	"unsafe"
 
@@ -136,7 +137,7 @@ func (w *Wakeup) arm() {
 // control is epoll_ctl(2), for the next event of a socket.
 func (w *Wakeup) control(op, fd int) unix.Errno {
 	event := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT, Fd: int32(fd)}
-	_, _, e := unix.RawSyscall6(unix.SYS_EPOLL_CTL, w.epollFD, uintptr(op), uintptr(fd),
+	_, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, w.epollFD, uintptr(op), uintptr(fd),
 		uintptr(unsafe.Pointer(&event)), 0, 0)
 	return e
 }
@@ -155,7 +156,7 @@ func (w *Wakeup) ready(epoll uintptr) bool {
 	}
 	var event unix.EpollEvent
 	// Some processors have no epoll_wait(2); without a signal mask epoll_pwait(2) is the same.
-	n, _, e := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, epoll, uintptr(unsafe.Pointer(&event)), 1, 0, 0, 0)
+	n, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, epoll, uintptr(unsafe.Pointer(&event)), 1, 0, 0, 0)
 	if e != 0 || n != 1 {
 		return false
 	}

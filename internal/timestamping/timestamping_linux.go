@@ -3,6 +3,7 @@ package timestamping
 import (
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
 	"unsafe"
 
@@ -114,7 +115,7 @@ func (q *Queue) Sent(fd int, stamps []transport.SentStamp) (n int) {
 func (q *Queue) take(fd int) bool {
 	q.msg = unix.Msghdr{Control: &q.control[0]}
 	q.msg.SetControllen(len(q.control))
-	_, _, e := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&q.msg)),
+	_, _, e := syscall.RawSyscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&q.msg)),
 		unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
 	return e == 0
 }

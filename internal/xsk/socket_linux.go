@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -258,14 +259,14 @@ func (s *Socket) Expected() []byte {
 
 // Wake calls the kernel: it sends what is in the tx ring.
 func (s *Socket) Wake() unix.Errno {
-	_, _, e := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.FD), 0, 0, unix.MSG_DONTWAIT, 0, 0)
+	_, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(s.FD), 0, 0, unix.MSG_DONTWAIT, 0, 0)
 	return e
 }
 
 // WakeReceive calls the kernel: it takes what is in the fill ring.
 func (s *Socket) WakeReceive() {
 	// Whatever it answers, the next one is told the same.
-	_, _, _ = unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.FD), 0, 0, unix.MSG_DONTWAIT, 0, 0)
+	_, _, _ = syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.FD), 0, 0, unix.MSG_DONTWAIT, 0, 0)
 }
 
 // Drops returns how many frames the kernel has dropped, as there was no room for them.

@@ -1,6 +1,7 @@
 package packet
 
 import (
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -63,7 +64,7 @@ func (in *inbox) receive(fd uintptr) {
 	for i := range in.want {
 		in.msgs[i].Hdr.SetControllen(controlSpace)
 	}
-	n, _, e := unix.RawSyscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&in.msgs[0])), uintptr(in.want),
+	n, _, e := syscall.RawSyscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&in.msgs[0])), uintptr(in.want),
 		unix.MSG_DONTWAIT|unix.MSG_TRUNC, 0, 0)
 	in.got, in.err = int(n), e
 	if e != 0 {
@@ -76,7 +77,7 @@ func (in *inbox) receive(fd uintptr) {
 func (in *inbox) look(fd uintptr) bool {
 	fds := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	var noWait unix.Timespec
-	n, _, _ := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fds[0])), 1,
+	n, _, _ := syscall.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fds[0])), 1,
 		uintptr(unsafe.Pointer(&noWait)), 0, 0, 0)
 	if n != 1 {
 		return false

@@ -1,6 +1,7 @@
 package ring
 
 import (
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -71,7 +72,7 @@ func (l *Link) nextOfTrain(frames []transport.Frame) int {
 
 // receive is recv(2). It returns the length of the packet, also where buf is shorter.
 func (s *socket) receive(buf []byte) (size int, e unix.Errno) {
-	got, _, e := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&buf[0])),
+	got, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&buf[0])),
 		uintptr(len(buf)), unix.MSG_DONTWAIT|unix.MSG_TRUNC, 0, 0)
 	return int(got), e
 }

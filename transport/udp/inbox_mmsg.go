@@ -5,6 +5,7 @@ package udp
 import (
 	"net/netip"
 	"sync/atomic"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -131,8 +132,8 @@ func (in *inbox) call(fd int) (n int, e unix.Errno) {
 	if in.trains {
 		most, in.trains = inboxTrains, false
 	}
-	got, _, e := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&in.msgs[0])), uintptr(most),
-		unix.MSG_DONTWAIT, 0, 0)
+	got, _, e := syscall.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&in.msgs[0])),
+		uintptr(most), unix.MSG_DONTWAIT, 0, 0)
 	in.idle = e != 0
 	return int(got), e
 }
@@ -145,10 +146,10 @@ func (in *inbox) receiveOne(fd uintptr) (e unix.Errno) {
 	m := &in.msgs[0]
 	var size uintptr
 	if in.joins || in.stamped.Load() {
-		size, _, e = unix.RawSyscall(unix.SYS_RECVMSG, fd, uintptr(unsafe.Pointer(&m.Hdr)), unix.MSG_DONTWAIT)
+		size, _, e = syscall.RawSyscall(unix.SYS_RECVMSG, fd, uintptr(unsafe.Pointer(&m.Hdr)), unix.MSG_DONTWAIT)
 	} else {
 		m.Hdr.SetControllen(0)
-		size, _, e = unix.RawSyscall6(unix.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(in.vec[0].Base)), bufferLen,
+		size, _, e = syscall.RawSyscall6(unix.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(in.vec[0].Base)), bufferLen,
 			unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(m.Hdr.Name)), uintptr(unsafe.Pointer(&m.Hdr.Namelen)))
 	}
 	m.Len = uint32(size)

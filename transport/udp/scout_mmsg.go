@@ -5,6 +5,7 @@ package udp
 import (
 	"net/netip"
 	"sync"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -68,7 +69,7 @@ func sourceOf(fd int) netip.Addr {
 
 // connectTo is connect(2), which never blocks on such a socket.
 func connectTo(fd int, to *address) unix.Errno {
-	_, _, e := unix.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&to.raw)), uintptr(to.len))
+	_, _, e := syscall.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&to.raw)), uintptr(to.len))
 	return e
 }
 

@@ -3,6 +3,7 @@
 package udp
 
 import (
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -270,14 +271,14 @@ func (o *couplings) name(on bool) {
 func (s *socket) giveBy(fd, messages int) (int, unix.Errno) {
 	o := &s.out
 	if h := &o.msgs[0].Hdr; messages == 1 && h.Control == nil {
-		_, _, e := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(h.Iov.Base)),
+		_, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(h.Iov.Base)),
 			uintptr(h.Iov.Len), unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(h.Name)), uintptr(h.Namelen))
 		if e != 0 {
 			return 0, e
 		}
 		return 1, 0
 	}
-	n, _, e := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&o.msgs[0])),
+	n, _, e := syscall.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&o.msgs[0])),
 		uintptr(messages), unix.MSG_DONTWAIT, 0, 0)
 	if e != 0 {
 		return 0, e

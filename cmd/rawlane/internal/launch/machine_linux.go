@@ -63,7 +63,7 @@ func thisProgram() (string, error) { return "/proc/self/exe", nil }
 // YieldCore gives the core to another ready thread or goroutine.
 func YieldCore() {
 	runtime.Gosched()
-	_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) // it cannot fail
+	_, _, _ = syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) // it cannot fail
 }
 
 // AskDriver asks the driver of a NIC for its settings. Drivers answer only some of the requests.
