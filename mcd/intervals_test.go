@@ -112,32 +112,35 @@ func TestIntervals_ProbesOfADrain(t *testing.T) {
 	})
 }
 
-// A link that has no room is tried again every 50 us, while nobody makes progress.
+// A link that has no room is tried again after 50 us and then, while nobody makes progress, after
+// twice as long each time, up to 5 ms; once it has taken a message, after 50 us again.
 func TestIntervals_LinkWithoutRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, p, links, _ := openScripts(t, 1)
 		var tries diary
-		room := false
-		links[0].send = func(frames []transport.Frame) (int, error) {
+		room := 0 // messages
+		links[0].send = func([]transport.Frame) (int, error) {
 			tries.note()
-			if !room {
+			if room == 0 {
 				return 0, transport.ErrBusy
 			}
-			return len(frames), nil
+			room--
+			return 1, nil
 		}
 		tries.begin()
-		d := descTo(1, "posted")
-		if err := p.PostSend(d); err != nil {
+		first, second := descTo(1, "first"), descTo(1, "second")
+		if err := p.PostSend(first, second); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(220 * time.Microsecond)
+		time.Sleep(17 * time.Millisecond)
 		e.nics[0].queue.mu.Lock()
-		room = true
+		room = 1
 		e.nics[0].queue.mu.Unlock()
-		time.Sleep(50 * time.Microsecond)
-		tries.expect(t, "tries", time.Microsecond, 0, 50, 100, 150, 200, 250)
-		if !d.Done() || d.Err() != nil {
-			t.Errorf("done %v, %v, with room", d.Done(), d.Err())
+		time.Sleep(5 * time.Millisecond)
+		tries.expect(t, "tries", time.Microsecond, 0, 50, 150, 350, 750, 1550, 3150, 6350, 11350, 16350,
+			21350, 21350, 21400, 21500, 21700)
+		if !first.Done() || first.Err() != nil || second.Done() {
+			t.Errorf("with room for one: done %v, %v; the second one %v", first.Done(), first.Err(), second.Done())
 		}
 		_ = e.Close()
 	})

@@ -129,6 +129,26 @@ func TestRest_OnASlowMachine(t *testing.T) {
 	}
 }
 
+// Where a process has more than 32 endpoints for each of Go's processors, no wait spins, and no
+// link's goroutine stays awake.
+func TestLimit_ManyEndpoints(t *testing.T) {
+	var p spinPolicy
+	p.init(time.Second)
+	defer p.end()
+	others := endpoints.Load()
+	p.procs = others // as many endpoints as processors
+	for _, c := range []struct {
+		more int32
+		want time.Duration
+	}{{31 * others, time.Second}, {31*others + 1, 0}, {0, time.Second}} {
+		endpoints.Add(c.more)
+		if got, awake := p.limit(), p.staysAwake(); got != c.want || awake != (c.want > 0) {
+			t.Errorf("%d endpoints, %d processors: spins %v, want %v; stays awake: %v", others+c.more, p.procs, got, c.want, awake)
+		}
+		endpoints.Add(-c.more)
+	}
+}
+
 // A processor is lent at each look where spinners may have all of them, and else once a millisecond.
 func TestRest_WhoIsLentTheProcessor(t *testing.T) {
 	others := endpoints.Load()

@@ -34,6 +34,7 @@ type sendQueue struct {
 
 	refused monotime.Time  // when the link has refused a message last
 	timer   *hrtimer.Timer // of the next retry, in case that nobody makes progress; made when it is needed
+	pause   time.Duration  // until then, if the link has taken nothing at the last one; zero: sendRetry
 	precise bool           // timer is
 	armed   bool           // timer runs
 }
@@ -42,6 +43,10 @@ const (
 	// sendRetry is how long a full link is left alone when nobody makes progress meanwhile: about
 	// 40 frames.
 	sendRetry = 50 * time.Microsecond
+	// maxSendRetry bounds that for a link that takes nothing at one retry after the other, each after
+	// twice the time: the retries of 1,000 endpoints, all to one receiver that is full, would leave
+	// it no processor.
+	maxSendRetry = 5 * time.Millisecond
 	// flushPause is how long it is left alone where goroutines spin, and would ask it a million
 	// times a second: it takes a few frames in that time.
 	flushPause = 5 * time.Microsecond
@@ -121,6 +126,7 @@ func (q *sendQueue) retry() {
 	q.mu.Lock()
 	defer q.unlock()
 	q.armed = false
+	q.pause = min(2*max(q.pause, sendRetry), maxSendRetry)
 	q.send()
 }
 
@@ -131,7 +137,7 @@ func (q *sendQueue) unlock() {
 		if q.timer == nil {
 			q.timer = hrtimer.New(q.precise, q.retry) // stopped by stop
 		}
-		q.timer.Reset(sendRetry)
+		q.timer.Reset(max(q.pause, sendRetry))
 	}
 	q.mu.Unlock()
 }
@@ -196,6 +202,9 @@ func (q *sendQueue) sendLane(l *sendLane, limit uint64) bool {
 		}
 		sent, err := transmitPosted(batch[:n])
 		done, busy := settled(sent, err)
+		if done > 0 {
+			q.pause = 0
+		}
 		q.pop(l, done) // before its owners may use them again
 		finishBatch(batch[:done], sent, err)
 		q.full = busy

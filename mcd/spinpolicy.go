@@ -90,6 +90,10 @@ const (
 	// triesInARow is how many waits spin, one after the other, to learn whether that pays by now.
 	// Peers who sleep learn it when their tries coincide, which several in a row do sooner.
 	triesInARow = 4
+	// maxTurn is how many endpoints of this process there may be for each of Go's processors: with more,
+	// a turn of all their spinners takes as long as a wait may spin, and who sleeps is woken by a
+	// goroutine of the same process, which costs little.
+	maxTurn = 32
 	// longestPause is how many waits sleep at most before some try; the first pause is of one.
 	longestPause = 64
 )
@@ -125,7 +129,7 @@ func (p *spinPolicy) end() { endpoints.Add(-1) }
 // long it is zero but for some that try, after pauses each twice as long as the last one.
 func (p *spinPolicy) limit() time.Duration {
 	switch {
-	case p.max < 0 || p.avoids.Load():
+	case p.max < 0 || p.avoids.Load() || p.isThronged():
 		return 0
 	case time.Duration(p.average.Load()) <= p.max, p.tries.Add(-1) >= 0:
 		return p.max
@@ -138,6 +142,9 @@ func (p *spinPolicy) limit() time.Duration {
 	p.tries.Store(triesInARow - 1)
 	return p.max
 }
+
+// isThronged reports whether this process has too many endpoints for their goroutines to spin.
+func (p *spinPolicy) isThronged() bool { return endpoints.Load() > maxTurn*p.procs }
 
 // note takes a finished wait into account, by what it has cost. A single long wait weighs no more
 // than longestWait, so that a few pauses in a quick exchange do not end the spinning. A single one
@@ -226,7 +233,9 @@ func (p *spinPolicy) isCrowded() bool { return p.crowd.Load() >= crowded }
 
 // staysAwake reports whether a goroutine that sleeps for messages may stay awake for a stream of
 // them: not where other spinners want the core. Those that compute get it soon enough.
-func (p *spinPolicy) staysAwake() bool { return p.max > 0 && (!p.isCrowded() || p.avoids.Load()) }
+func (p *spinPolicy) staysAwake() bool {
+	return p.max > 0 && !p.isThronged() && (!p.isCrowded() || p.avoids.Load())
+}
 
 // lends reports whether the caller is to lend its processor, which it has had for so long since the
 // last call, to goroutines of this process that are ready and have none: where so many spin, at its

@@ -212,7 +212,8 @@ func (e *Engine) Arrive(now monotime.Time, number uint8, out []Send) ([]Send, er
 // beginStep begins to wait in a step.
 func (e *Engine) beginStep(m *machine, now monotime.Time) {
 	m.begun = now
-	m.interval = min(max(firstNack, m.stepTime.RTO(0, 0)), e.cfg.PeerTimeout/nacksPerTimeout)
+	least := max(firstNack, time.Duration(e.cfg.Size)*nackShare)
+	m.interval = min(max(least, m.stepTime.RTO(0, 0)), e.cfg.PeerTimeout/nacksPerTimeout)
 	m.next = now.Add(m.interval)
 }
 

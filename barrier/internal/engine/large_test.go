@@ -4,6 +4,7 @@ import (
 	"flag"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/rawlane/rawlane/internal/simfault"
 )
@@ -42,4 +43,16 @@ func TestSimulation_Large(t *testing.T) {
 		}
 	}
 	t.Logf("figures %v", sum)
+}
+
+// In a large group the first nack is later: the member that all others await answers each of them.
+func TestNack_LargeGroup(t *testing.T) {
+	for size, first := range map[int]time.Duration{150: firstNack, 151: 151 * nackShare, 1000: 20 * time.Millisecond} {
+		a := newAlone(t, "star", 1, size)
+		a.arrives(0)
+		a.want(a.passes(first-1), "")
+		a.want(a.passes(1), "0 nack 1 gen=1")
+		a.want(a.passes(2*first-1), "")
+		a.want(a.passes(1), "0 nack 1 gen=1")
+	}
 }

@@ -16,6 +16,9 @@ const (
 	// firstNack is the least time before the first nack: several slices of a scheduler, so that a
 	// barrier that loses nothing sends none.
 	firstNack = 3 * time.Millisecond
+	// nackShare is what each member of a large group adds to that: all of them may await one, and
+	// that one has so long for its answer to each.
+	nackShare = 20 * time.Microsecond
 	// nacksPerTimeout is the least number of nacks before a silent member counts as down.
 	nacksPerTimeout = agreement.Queries
 	// maxKnown is the most members of a group whose notifies tell incarnations: as long as a bye.
