@@ -43,9 +43,9 @@ const (
 	// sendRetry is how long a full link is left alone when nobody makes progress meanwhile: about
 	// 40 frames.
 	sendRetry = 50 * time.Microsecond
-	// maxSendRetry bounds that for a link that takes nothing at one retry after the other, each after
-	// twice the time: the retries of 1,000 endpoints, all to one receiver that is full, would leave
-	// it no processor.
+	// maxSendRetry bounds that for a link that takes nothing at one retry after the other, each
+	// after twice the time: the retries of 1,000 endpoints, all to one receiver that is full, would
+	// leave it no processor.
 	maxSendRetry = 5 * time.Millisecond
 	// flushPause is how long it is left alone where goroutines spin, and would ask it a million
 	// times a second: it takes a few frames in that time.

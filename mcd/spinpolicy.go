@@ -90,9 +90,9 @@ const (
 	// triesInARow is how many waits spin, one after the other, to learn whether that pays by now.
 	// Peers who sleep learn it when their tries coincide, which several in a row do sooner.
 	triesInARow = 4
-	// maxTurn is how many endpoints of this process there may be for each of Go's processors: with more,
-	// a turn of all their spinners takes as long as a wait may spin, and who sleeps is woken by a
-	// goroutine of the same process, which costs little.
+	// maxTurn is how many endpoints of this process there may be for each of Go's processors: with
+	// more, a turn of all their spinners takes as long as a wait may spin, and who sleeps is woken
+	// by a goroutine of the same process, which costs little.
 	maxTurn = 32
 	// longestPause is how many waits sleep at most before some try; the first pause is of one.
 	longestPause = 64

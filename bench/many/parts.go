@@ -98,8 +98,8 @@ func each(n int, f func(k int) error) error {
 	return errors.Join(errs...)
 }
 
-// puts measures how long a Put of a size takes, of many that so many goroutines share, until all are
-// in place: microseconds.
+// puts measures how long a Put of a size takes, of many that so many goroutines share, until all
+// are in place: microseconds.
 func puts(open func() ([]*mcd.Endpoint, error), callers, size int) func(context.Context, int) (float64, error) {
 	return func(ctx context.Context, iters int) (float64, error) {
 		eps, err := open()
