@@ -46,7 +46,7 @@ const (
 	// maxSendRetry bounds that for a link that takes nothing at one retry after the other, each
 	// after twice the time: the retries of 1,000 endpoints, all to one receiver that is full, would
 	// leave it no processor.
-	maxSendRetry = 5 * time.Millisecond
+	maxSendRetry = time.Millisecond
 	// flushPause is how long it is left alone where goroutines spin, and would ask it a million
 	// times a second: it takes a few frames in that time.
 	flushPause = 5 * time.Microsecond
