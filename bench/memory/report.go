@@ -14,7 +14,6 @@ import (
 const (
 	plain4    = "rawlane, message, 4 bytes"
 	put4      = "rawlane, put, 4 bytes"
-	add8      = "rawlane, fetch and add"
 	push64    = "rawlane, push, 64 bytes"
 	tcp64     = "C, TCP sockets, polled, 64 bytes"
 	pushEach  = "rawlane, push, one call each"
@@ -145,7 +144,6 @@ func (b *bench) targets() (all []harness.Target) {
 		limit   float64
 	}{
 		{"put of 4 bytes at most 1.6 x a message", b.latency, put4, plain4, false, 1.6},
-		{"a fetch and add at most 1.6 x a message there and back", b.latency, add8, plain4, false, 1.6},
 		{"push of 64 bytes faster than C's TCP", b.latency, push64, tcp64, false, 1},
 		{"push at least 1.5 x C's TCP, one send each, Nagle or not", b.records, pushEach, tcpEach, true, 1.5},
 		{"push at least 0.5 x C's TCP, gathered at its best", b.records, pushEach, "C, TCP, ", true, 0.5},

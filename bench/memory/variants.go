@@ -42,7 +42,6 @@ func (b *bench) variants() []harness.Variant {
 					b.small.Add(putOf(l.Size, frameLen), l.MB)
 				}
 			}, inBytes)},
-		{Name: add8, Run: b.command("amo", nil, func(l line) { b.latency.Add(add8, l.P50/2) })},
 		{Name: peak, Rows: append(putsOf(largeSizes, frameLen), frameEach, cameEach, frameMany, cameMany),
 			Run: b.longPuts(b.command("put", largeSizes, b.addPut(frameLen), inBytes))},
 		{Name: tcpLong, Run: b.tcpSend(b.oneWay, "tcp-send", tcpLong, 1024, *bytes/1024, 64, 1024/1e6),
@@ -83,21 +82,18 @@ type line struct {
 	Duplex  float64 `json:"duplex_mb_per_s"`
 }
 
-// command runs a benchmark of the command, and adds each line to the tables: one for each size, or
-// the only one.
+// command runs a benchmark of the command, and adds each line to the tables.
 func (b *bench) command(what string, sizes []int, add func(line), more ...string) func(context.Context) error {
 	var words []string
 	for _, size := range sizes {
 		words = append(words, strconv.Itoa(size))
 	}
-	args := append([]string{what, "--link", "ring", "--trains=false", "--iters", strconv.Itoa(b.Iters)}, more...)
-	if len(sizes) > 0 {
-		args = append(args, "--size", strings.Join(words, ","))
-	}
+	args := append([]string{what, "--link", "ring", "--trains=false", "--iters", strconv.Itoa(b.Iters),
+		"--size", strings.Join(words, ",")}, more...)
 	return func(ctx context.Context) error {
 		lines, err := harness.Lines[line](ctx, &b.programs, args...)
-		if want := max(1, len(sizes)); err == nil && len(lines) != want {
-			err = fmt.Errorf("unexpected output of rawlane: %d lines, want %d", len(lines), want)
+		if err == nil && len(lines) != len(sizes) {
+			err = fmt.Errorf("unexpected output of rawlane: %d lines, want %d", len(lines), len(sizes))
 		}
 		if err != nil {
 			return err
