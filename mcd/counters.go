@@ -1,5 +1,7 @@
 package mcd
 
+import "sync/atomic"
+
 // Counters of an endpoint. Drops are counted by cause, as docs/wire-format.md lists them.
 type Counters struct {
 	TxMessages uint64 `json:"tx_messages"`
@@ -73,13 +75,21 @@ const (
 	drops
 )
 
-// traffic counts messages and the bytes of their payloads. A lock guards it that who counts holds
-// in any case: an atomic counter costs as much as the lock.
+// traffic counts messages and the bytes of their payloads.
 type traffic struct{ messages, bytes uint64 }
 
 func (t *traffic) add(messages, bytes int) {
 	t.messages += uint64(messages)
 	t.bytes += uint64(bytes)
+}
+
+// atomicTraffic is traffic that is read without the lock under which it is counted: a program's
+// code runs under that, as a Router's, which may look at counters.
+type atomicTraffic struct{ messages, bytes atomic.Uint64 }
+
+func (t *atomicTraffic) add(messages, bytes int) {
+	t.messages.Add(uint64(messages))
+	t.bytes.Add(uint64(bytes))
 }
 
 // Counters returns what the endpoint's ports, closed ones included, have sent and received since
@@ -129,25 +139,11 @@ func (c *Counters) add(p PortCounters) {
 
 // Counters returns what the port has sent, received and dropped.
 func (p *Port) Counters() PortCounters {
-	rx, noBuffer := p.received()
-	tx := p.out.sent()
-	return PortCounters{
-		TxMessages: tx.messages, TxBytes: tx.bytes,
-		RxMessages: rx.messages, RxBytes: rx.bytes,
-		DropNoBuffer: noBuffer,
-	}
-}
-
-// received returns what the port has got, and how many messages it had no room for.
-func (p *Port) received() (rx traffic, noBuffer uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.rx, p.noBuffer
-}
-
-// sent returns what the port has sent.
-func (o *outbox) sent() traffic {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.tx
+	return PortCounters{
+		TxMessages: p.out.tx.messages.Load(), TxBytes: p.out.tx.bytes.Load(),
+		RxMessages: p.rx.messages, RxBytes: p.rx.bytes,
+		DropNoBuffer: p.noBuffer,
+	}
 }

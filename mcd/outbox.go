@@ -21,8 +21,8 @@ type outbox struct {
 	used     int      // of it
 	size     int      // of the longest frame
 	linkRoom int      // Endpoint.linkRoom
-	tx       traffic  // that the links took
 	envelope envelope // of the next messages
+	tx       atomicTraffic
 	scratch  auth.Scratch
 	counts   [sendBatch]*vlan.Count // of the frames' routes; nil: not counted
 	frames   [sendBatch]transport.Frame

@@ -10,6 +10,7 @@ import (
 // long. It ends early with the context's error, or ErrClosed.
 func (p *Port) Recv(ctx context.Context, b []byte) (n int, from Addr, err error) {
 	d := p.getDesc()
+	defer p.putDesc(d) // also if another port's Receive function panics in the wait
 	d.Buf = b
 	if err = p.PostRecv(d); err == nil {
 		var got bool
@@ -17,7 +18,6 @@ func (p *Port) Recv(ctx context.Context, b []byte) (n int, from Addr, err error)
 			n, from, err = d.N, d.From, d.Err()
 		}
 	}
-	p.putDesc(d)
 	return n, from, err
 }
 
@@ -42,13 +42,13 @@ func (p *Port) look(d *RecvDesc) (got bool) {
 // message.
 func (p *Port) TryRecv(b []byte) (n int, from Addr, ok bool, err error) {
 	d := p.getDesc()
+	defer p.putDesc(d) // likewise
 	d.Buf = b
 	if err = p.PostRecv(d); err == nil {
 		if ok = p.look(d); ok {
 			n, from, err = d.N, d.From, d.Err()
 		}
 	}
-	p.putDesc(d)
 	return n, from, ok, err
 }
 
@@ -111,5 +111,6 @@ func (p *Port) putDesc(d *RecvDesc) {
 		p.inUse.Store(false)
 		return
 	}
+	d.port = nil // which may be closed
 	p.e.spareRecvs.Put(d)
 }

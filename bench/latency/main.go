@@ -224,8 +224,9 @@ func (l *latency) targets() (all []harness.Target) {
 		all = append(all, harness.Target{What: k.what, Got: ring.Over(t.Find(k.to)), Limit: k.limit})
 	}
 	tail := harness.Target{What: "spinning: its 99th percentile at most 2 x the bare ring's", Limit: 2, Got: math.NaN()}
-	if c := l.tables[way{true, true}].Find(cRing); c != nil {
-		tail.Got = harness.Over(l.tables[way{true, true}].Find(ours).Second(), c.Second())
+	spinning := l.tables[way{true, true}]
+	if ring, c := spinning.Find(ours), spinning.Find(cRing); ring != nil && c != nil {
+		tail.Got = harness.Over(ring.Second(), c.Second())
 	}
 	return append(all, tail)
 }
