@@ -38,9 +38,7 @@ func (c *Completion) Complete(err error) {
 // Reset makes c ready for another use. No goroutine may be waiting for it.
 func (c *Completion) Reset() {
 	c.err = nil
-	if c.asleep.Load() { // rarely: a store costs as much as a lock
-		c.asleep.Store(false)
-	}
+	c.asleep.Store(false)
 	c.done.Store(false)
 	select {
 	case <-c.wake: // a wake-up for a sleeper that gave up; a nil channel is never ready

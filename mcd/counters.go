@@ -76,18 +76,9 @@ const (
 )
 
 // traffic counts messages and the bytes of their payloads.
-type traffic struct{ messages, bytes uint64 }
+type traffic struct{ messages, bytes atomic.Uint64 }
 
 func (t *traffic) add(messages, bytes int) {
-	t.messages += uint64(messages)
-	t.bytes += uint64(bytes)
-}
-
-// atomicTraffic is traffic that is read without the lock under which it is counted: a program's
-// code runs under that, as a Router's, which may look at counters.
-type atomicTraffic struct{ messages, bytes atomic.Uint64 }
-
-func (t *atomicTraffic) add(messages, bytes int) {
 	t.messages.Add(uint64(messages))
 	t.bytes.Add(uint64(bytes))
 }
@@ -139,11 +130,11 @@ func (c *Counters) add(p PortCounters) {
 
 // Counters returns what the port has sent, received and dropped.
 func (p *Port) Counters() PortCounters {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	return PortCounters{
-		TxMessages: p.out.tx.messages.Load(), TxBytes: p.out.tx.bytes.Load(),
-		RxMessages: p.rx.messages, RxBytes: p.rx.bytes,
-		DropNoBuffer: p.noBuffer,
+		TxMessages:   p.out.tx.messages.Load(),
+		TxBytes:      p.out.tx.bytes.Load(),
+		RxMessages:   p.rx.messages.Load(),
+		RxBytes:      p.rx.bytes.Load(),
+		DropNoBuffer: p.noBuffer.Load(),
 	}
 }

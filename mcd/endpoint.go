@@ -156,8 +156,7 @@ type Endpoint struct {
 	probes  prober
 	drain   drain
 
-	spareSends sync.Pool // of *SendDesc, for sends that wait
-	spareRecvs sync.Pool // of *RecvDesc, for Recvs of a port at the same time
+	spareDescs sync.Pool // of *SendDesc, for sends that wait
 
 	shut    chan struct{}  // closed when Close is done
 	running sync.WaitGroup // what Close waits for: Open's goroutines, and ports that are being opened or closed

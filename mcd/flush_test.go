@@ -221,7 +221,7 @@ func TestBuffers_AreNotKept(t *testing.T) {
 			if err := receive(make([]byte, 10)); err != nil {
 				t.Fatal(err)
 			}
-			if p.own.Buf != nil || p.inUse.Load() {
+			if d := p.spare.Load(); d != nil && d.Buf != nil {
 				t.Error("a buffer is kept that was received into")
 			}
 		}
@@ -230,7 +230,7 @@ func TestBuffers_AreNotKept(t *testing.T) {
 		if err := p.Send(ctx, Addr{Node: 1, Port: 1}, []byte("given up")); !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
-		if d, _ := e.spareSends.Get().(*SendDesc); d != nil && d.Payload != nil {
+		if d, _ := e.spareDescs.Get().(*SendDesc); d != nil && d.Payload != nil {
 			t.Error("a payload is kept that was not sent")
 		}
 		room()

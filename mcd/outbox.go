@@ -16,24 +16,15 @@ import (
 // caches.
 type outbox struct {
 	mu       sync.Mutex // guards all of it; taken inside sendQueue.mu
-	last     lookedUp
-	memory   []byte   // of the frames that are copied, side by side; as much as a batch ever took
-	used     int      // of it
-	size     int      // of the longest frame
-	linkRoom int      // Endpoint.linkRoom
-	envelope envelope // of the next messages
-	tx       atomicTraffic
+	memory   []byte     // of the frames that are copied, side by side; as much as a batch ever took
+	used     int        // of it
+	size     int        // of the longest frame
+	linkRoom int        // Endpoint.linkRoom
+	envelope envelope   // of the next messages
+	tx       traffic
 	scratch  auth.Scratch
 	counts   [sendBatch]*vlan.Count // of the frames' routes; nil: not counted
 	frames   [sendBatch]transport.Frame
-}
-
-// lookedUp is where the last message went: what a node table says, which is never changed.
-type lookedUp struct {
-	table     *table
-	nic       int
-	node      NodeID
-	neighbour *neighbour
 }
 
 // envelope is what a message travels in.

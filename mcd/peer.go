@@ -12,7 +12,6 @@ import (
 type peer struct {
 	id         NodeID
 	neighbours []neighbour
-	first      [1]neighbour // where there is one NIC: the processor has less to fetch for a frame
 }
 
 // neighbour is a peer's attachment to one network: its address, and the route there. The route is
@@ -26,10 +25,7 @@ type neighbour struct {
 }
 
 func newPeer(id NodeID, macs []transport.MAC) *peer {
-	p := &peer{id: id}
-	if p.neighbours = p.first[:]; len(macs) != len(p.first) {
-		p.neighbours = make([]neighbour, len(macs))
-	}
+	p := &peer{id: id, neighbours: make([]neighbour, len(macs))}
 	for nic, mac := range macs {
 		p.neighbours[nic].mac = mac
 	}

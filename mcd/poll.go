@@ -37,7 +37,6 @@ type pollState struct {
 	batch      batch         // of the frames
 	header     wire.Header   // of the frame that is being parsed
 	authHeader wire.Auth     // likewise, if the endpoint has keys
-	believed   source        // the last one
 	owed       []*Port       // those whose Receive was told that more follows
 
 	maskers      []transport.WakeupMasker // the links that can mask wake-ups

@@ -24,12 +24,11 @@ type Port struct {
 	mu       sync.Mutex // guards what follows; taken inside the poll lock, never the other way round
 	posted   list.List[RecvDesc]
 	rx       traffic
-	noBuffer uint64 // messages
+	noBuffer atomic.Uint64 // messages
 	backlog  backlog
 	closed   atomic.Bool // changed under mu
 
-	own   RecvDesc    // for Recv, so that it need not allocate
-	inUse atomic.Bool // by a Recv
+	spare atomic.Pointer[RecvDesc] // for Recv, so that it need not allocate
 
 	owed bool // Receive was told that more follows; belongs to the holder of the poll lock
 
@@ -198,7 +197,7 @@ func (p *Port) place(m *Message) {
 	case d != nil || p.backlog.push(m):
 		p.rx.add(1, len(m.Payload))
 	default:
-		p.noBuffer++
+		p.noBuffer.Add(1)
 	}
 	p.mu.Unlock()
 	if d != nil {

@@ -199,22 +199,10 @@ func (e *Endpoint) owner(nic int, src transport.MAC, h *wire.Header) (*Port, dro
 
 // sourceMatches reports whether a message that claims to be from a node came from that node's
 // address. Nodes that the table does not know are believed, except for one who claims to be us.
-// Most messages are from where the last one came from. The caller holds the poll lock.
 func (e *Endpoint) sourceMatches(nic int, src transport.MAC, from NodeID) bool {
-	t := e.table.Load()
-	if s := (source{t, nic, src, from}); s != e.believed {
-		if p := t.lookup(from); from == e.cfg.Node || p != nil && p.neighbours[nic].mac != src {
-			return false
-		}
-		e.believed = s
+	if from == e.cfg.Node {
+		return false
 	}
-	return true
-}
-
-// source is where a message came from that was believed, by a node table, which is never changed.
-type source struct {
-	table *table
-	nic   int
-	mac   transport.MAC
-	node  NodeID
+	p := e.lookup(from)
+	return p == nil || p.neighbours[nic].mac == src
 }

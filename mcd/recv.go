@@ -10,7 +10,6 @@ import (
 // long. It ends early with the context's error, or ErrClosed.
 func (p *Port) Recv(ctx context.Context, b []byte) (n int, from Addr, err error) {
 	d := p.getDesc()
-	defer p.putDesc(d) // also if another port's Receive function panics in the wait
 	d.Buf = b
 	if err = p.PostRecv(d); err == nil {
 		var got bool
@@ -18,6 +17,7 @@ func (p *Port) Recv(ctx context.Context, b []byte) (n int, from Addr, err error)
 			n, from, err = d.N, d.From, d.Err()
 		}
 	}
+	p.putDesc(d)
 	return n, from, err
 }
 
@@ -42,13 +42,13 @@ func (p *Port) look(d *RecvDesc) (got bool) {
 // message.
 func (p *Port) TryRecv(b []byte) (n int, from Addr, ok bool, err error) {
 	d := p.getDesc()
-	defer p.putDesc(d) // likewise
 	d.Buf = b
 	if err = p.PostRecv(d); err == nil {
 		if ok = p.look(d); ok {
 			n, from, err = d.N, d.From, d.Err()
 		}
 	}
+	p.putDesc(d)
 	return n, from, ok, err
 }
 
@@ -94,12 +94,8 @@ func (p *Port) takeBack(d *RecvDesc) bool {
 	return false
 }
 
-// getDesc returns a descriptor for Recv: the port's own one, unless another goroutine has it.
 func (p *Port) getDesc() *RecvDesc {
-	if p.inUse.CompareAndSwap(false, true) {
-		return &p.own
-	}
-	if d, _ := p.e.spareRecvs.Get().(*RecvDesc); d != nil {
+	if d := p.spare.Swap(nil); d != nil {
 		return d
 	}
 	return new(RecvDesc)
@@ -107,10 +103,5 @@ func (p *Port) getDesc() *RecvDesc {
 
 func (p *Port) putDesc(d *RecvDesc) {
 	d.Buf = nil
-	if d == &p.own {
-		p.inUse.Store(false)
-		return
-	}
-	d.port = nil // which may be closed
-	p.e.spareRecvs.Put(d)
+	p.spare.Store(d)
 }

@@ -44,7 +44,7 @@ func (p *Port) SendVia(ctx context.Context, nic int, to Dest, b []byte) error {
 
 // sendLater posts the message and waits until it was sent.
 func (p *Port) sendLater(ctx context.Context, nic int, to Dest, b []byte) error {
-	d, _ := p.e.spareSends.Get().(*SendDesc)
+	d, _ := p.e.spareDescs.Get().(*SendDesc)
 	if d == nil {
 		d = new(SendDesc)
 	}
@@ -54,7 +54,7 @@ func (p *Port) sendLater(ctx context.Context, nic int, to Dest, b []byte) error 
 		err = p.awaitSent(ctx, d)
 	}
 	d.Payload = nil
-	p.e.spareSends.Put(d)
+	p.e.spareDescs.Put(d)
 	return err
 }
 
@@ -75,15 +75,13 @@ func (p *Port) awaitSent(ctx context.Context, d *SendDesc) (err error) {
 // link has no room, an earlier message to the same destination waits, or a Drain holds it back. It
 // is the one to call from Receive functions.
 func (p *Port) TrySend(nic int, to Dest, b []byte) error {
-	if err := p.flush(nic, to); err != nil {
-		return err
-	}
-	p.out.mu.Lock()
-	defer p.out.mu.Unlock()
-	n, err := p.aim(nic, to, len(b))
+	n, err := p.target(nic, to, len(b))
 	if err != nil {
 		return err
 	}
+	p.e.nics[nic].queue.flush()
+	p.out.mu.Lock()
+	defer p.out.mu.Unlock()
 	if err := p.admit(nic, n); err != nil {
 		return err
 	}
@@ -98,15 +96,13 @@ func (p *Port) TrySend(nic int, to Dest, b []byte) error {
 // of bs. It overwrites those, and copies nothing: for layers that keep their messages, to send them
 // again. It returns how many were sent, at most a batch of 64; the error is of the next one.
 func (p *Port) TrySendInPlace(nic int, to Dest, bs ...[]byte) (n int, err error) {
-	if err := p.flush(nic, to); err != nil {
-		return 0, err
-	}
-	p.out.mu.Lock()
-	defer p.out.mu.Unlock()
-	peer, err := p.aim(nic, to, 0)
+	peer, err := p.target(nic, to, 0)
 	if err != nil {
 		return 0, err
 	}
+	p.e.nics[nic].queue.flush()
+	p.out.mu.Lock()
+	defer p.out.mu.Unlock()
 	if err := p.admit(nic, peer); err != nil {
 		return 0, err
 	}
@@ -126,42 +122,12 @@ func (p *Port) TrySendInPlace(nic int, to Dest, bs ...[]byte) (n int, err error)
 	return sent, cmp.Or(sendErr, err)
 }
 
-// flush tries to send what waits for a link, before a message goes by it.
-func (p *Port) flush(nic int, to Dest) error {
-	err := p.e.checkNIC(nic, to)
-	if err == nil {
-		p.e.nics[nic].queue.flush()
-	}
-	return err
-}
-
-func (e *Endpoint) checkNIC(nic int, to Dest) error {
-	if uint(nic) >= uint(len(e.nics)) {
-		return fmt.Errorf("send to %v: link %d: the endpoint has %d", to, nic, len(e.nics))
-	}
-	return nil
-}
-
-// aim is target for a message that goes now. Most go to where the last one went. The caller holds
-// the outbox's lock.
-func (p *Port) aim(nic int, to Dest, size int) (*neighbour, error) {
-	t, last := p.e.table.Load(), &p.out.last
-	if last.table == t && last.nic == nic && last.node == NodeID(to.to) && to.kind == wire.Unicast {
-		return last.neighbour, p.e.fits(to, size)
-	}
-	n, err := p.target(nic, to, size)
-	if n != nil {
-		*last = lookedUp{table: t, nic: nic, node: NodeID(to.to), neighbour: n}
-	}
-	return n, err
-}
-
 // target finds a message's neighbour, nil if it is for many, or reports what is wrong with the
 // message. It is the only look at destination and size.
 func (p *Port) target(nic int, to Dest, size int) (*neighbour, error) {
 	e := p.e
-	if err := e.checkNIC(nic, to); err != nil {
-		return nil, err
+	if uint(nic) >= uint(len(e.nics)) {
+		return nil, fmt.Errorf("send to %v: link %d: the endpoint has %d", to, nic, len(e.nics))
 	}
 	if err := e.fits(to, size); err != nil {
 		return nil, err

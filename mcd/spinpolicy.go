@@ -232,7 +232,8 @@ func (p *spinPolicy) noteAway(away time.Duration) {
 func (p *spinPolicy) isCrowded() bool { return p.crowd.Load() >= crowded }
 
 // staysAwake reports whether a goroutine that sleeps for messages may stay awake for a stream of
-// them: not where other spinners want the core. Those that compute get it soon enough.
+// them: not where other spinners want the core, or may want it. Those that compute get it soon
+// enough.
 func (p *spinPolicy) staysAwake() bool {
 	return p.max > 0 && !p.isThronged() && (!p.isCrowded() || p.avoids.Load())
 }

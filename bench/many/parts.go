@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/barrier/schedule"
+	"github.com/rawlane/rawlane/bench/harness"
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
@@ -74,8 +74,12 @@ func ringPair() ([]*mcd.Endpoint, error) {
 	return openAll(links)
 }
 
-// domains opens remote memory on all endpoints.
-func domains(eps []*mcd.Endpoint) ([]*memfifo.Domain, error) {
+// domains opens endpoints, and remote memory on all of them.
+func domains(open func() ([]*mcd.Endpoint, error)) ([]*memfifo.Domain, error) {
+	eps, err := open()
+	if err != nil {
+		return nil, err
+	}
 	all := make([]*memfifo.Domain, len(eps))
 	for k, ep := range eps {
 		d, err := memfifo.Open(ep, memfifo.Config{})
@@ -102,11 +106,7 @@ func each(n int, f func(k int) error) error {
 // are in place: microseconds.
 func puts(open func() ([]*mcd.Endpoint, error), callers, size int) func(context.Context, int) (float64, error) {
 	return func(ctx context.Context, iters int) (float64, error) {
-		eps, err := open()
-		if err != nil {
-			return 0, err
-		}
-		ds, err := domains(eps)
+		ds, err := domains(open)
 		if err != nil {
 			return 0, err
 		}
@@ -147,13 +147,11 @@ const (
 // idleFor returns how much of a core this process takes meanwhile, in percent.
 func idleFor() (float64, error) {
 	time.Sleep(settle)
-	var before, after syscall.Rusage
 	begun := time.Now()
-	err1 := syscall.Getrusage(syscall.RUSAGE_SELF, &before)
+	before, err1 := harness.Usage()
 	time.Sleep(silence)
-	err2 := syscall.Getrusage(syscall.RUSAGE_SELF, &after)
-	took := after.Utime.Nano() - before.Utime.Nano() + after.Stime.Nano() - before.Stime.Nano()
-	return 100 * float64(took) / float64(time.Since(begun)), errors.Join(err1, err2)
+	after, err2 := harness.Usage()
+	return 100 * float64(after.CPU-before.CPU) / float64(time.Since(begun)), errors.Join(err1, err2)
 }
 
 // idlePorts has a goroutine wait in Recv at each of many ports. Each gets a message in the end.
@@ -191,11 +189,7 @@ func idlePorts(ctx context.Context, _ int) (got float64, err error) {
 
 // idleFIFOs has a goroutine wait in Pop at each of many FIFOs. Each gets a record in the end.
 func idleFIFOs(ctx context.Context, _ int) (got float64, err error) {
-	eps, err := ringPair()
-	if err != nil {
-		return 0, err
-	}
-	ds, err := domains(eps)
+	ds, err := domains(ringPair)
 	if err != nil {
 		return 0, err
 	}
@@ -258,8 +252,8 @@ func barriers(ctx context.Context, _ int) (float64, error) {
 // choices measures how long it takes to choose an algorithm for many nodes, on one host and on many
 // hosts, for the first time or again: microseconds, of the kind that takes longer.
 func choices(first bool) func(context.Context, int) (float64, error) {
-	return func(context.Context, int) (longest float64, err error) {
-		const perHost, tries = 8, 10
+	return func(context.Context, int) (longest float64, _ error) {
+		const perHost, tries = 8, 5
 		spread := schedule.Shape{Of: make([]int, mostNodes)}
 		for rank := range spread.Of {
 			spread.Of[rank] = rank / perHost
@@ -269,18 +263,16 @@ func choices(first bool) func(context.Context, int) (float64, error) {
 		}
 		for _, s := range []schedule.Shape{schedule.OneHost(mostNodes, 2, schedule.KernelCosts), spread} {
 			var took time.Duration
-			for k := range tries {
-				s.Hosts[0].Cores = k/2 + 1 // of each shape the first and the second choice
+			for cores := range tries { // each is another shape
+				s.Hosts[0].Cores = cores + 1
 				if !first {
 					s.Choose(mostNodes)
 				}
 				begun := time.Now()
 				s.Choose(mostNodes)
-				if k%2 == 0 {
-					took += time.Since(begun)
-				}
+				took += time.Since(begun)
 			}
-			longest = max(longest, inUS(took)/(tries/2))
+			longest = max(longest, inUS(took)/tries)
 		}
 		return longest, nil
 	}

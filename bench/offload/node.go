@@ -12,11 +12,10 @@ import (
 	"strconv"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/barrier/offload"
 	"github.com/rawlane/rawlane/barrier/schedule"
+	"github.com/rawlane/rawlane/bench/harness"
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
@@ -111,7 +110,7 @@ func (n *node) center(ctx context.Context) error {
 		if err := n.group.BarrierWith(ctx, barrier.Options{Number: meeting}); err != nil {
 			return err
 		}
-		before, err := usage()
+		before, err := harness.Usage()
 		if err != nil {
 			return err
 		}
@@ -123,13 +122,13 @@ func (n *node) center(ctx context.Context) error {
 		if err := ticket.Wait(ctx); err != nil {
 			return err
 		}
-		after, err := usage()
+		after, err := harness.Usage()
 		if err != nil {
 			return err
 		}
 		if i >= warmUp {
-			cpu += after.cpu - before.cpu
-			switches += after.switches - before.switches
+			cpu += after.CPU - before.CPU
+			switches += after.Switches - before.Switches
 		}
 	}
 	iters := float64(n.iters)
@@ -146,19 +145,6 @@ func (n *node) work() {
 	case sleeps:
 		time.Sleep(work)
 	}
-}
-
-// spent is what the process has used so far.
-type spent struct {
-	cpu      time.Duration
-	switches int64
-}
-
-func usage() (s spent, err error) {
-	var u unix.Rusage
-	err = unix.Getrusage(unix.RUSAGE_SELF, &u)
-	switches := int64(u.Nvcsw + u.Nivcsw) //nolint:unconvert // 32 bits elsewhere
-	return spent{time.Duration(u.Utime.Nano() + u.Stime.Nano()), switches}, err
 }
 
 // other prints its waits, in us.
