@@ -24,17 +24,19 @@ func (e *Endpoint) Await(ctx context.Context, c *Completion) error {
 	return e.err()
 }
 
-// maxSpinners is how many goroutines spin at once. One polls; the others watch their completions
-// and take turns on the processors. With 2,000 of them a turn takes milliseconds, and goroutines
-// that have work wait for theirs.
+// maxSpinners is how many goroutines spin at once at most, and no more than the process has
+// processors. One polls; the others watch their completions and take turns on the processors, which
+// those need that have work: with 2,000 of them a turn takes milliseconds. Nor does the runtime
+// look at its network poller while goroutines are ready, and there sockets and the goroutines of
+// other endpoints' links wait.
 const maxSpinners = 8
 
-// wait spins for as long as limit, and then sleeps. Where maxSpinners goroutines spin already, it
+// wait spins for as long as limit, and then sleeps. Where as many goroutines spin as may, it
 // sleeps at once. A wait that sleeps needs the wake-ups, which the last one that spun may have left
 // masked.
 func (e *Endpoint) wait(ctx context.Context, c *Completion, limit time.Duration) {
 	if limit > 0 {
-		if e.spinners.Add(1) > maxSpinners {
+		if e.spinners.Add(1) > min(maxSpinners, e.spinning.procs) {
 			e.sleepInExcess(ctx, c)
 			return
 		}

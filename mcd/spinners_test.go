@@ -2,6 +2,7 @@ package mcd
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -44,11 +45,18 @@ func masked(e *Endpoint) bool {
 	return e.wakeupsOff
 }
 
-// Where maxSpinners goroutines spin, the next one sleeps at once, and the last spinner leaves the
+// Where as many goroutines spin as may, the next one sleeps at once, and the last spinner leaves the
 // link to the goroutine that wakes the sleeper.
 func TestSpinnersAreLimited(t *testing.T) {
+	for procs, most := range map[int32]int{1: 1, 2: 2, maxSpinners: maxSpinners, 100: maxSpinners} {
+		t.Run(fmt.Sprintf("%d processors", procs), func(t *testing.T) { limitSpinners(t, procs, most) })
+	}
+}
+
+func limitSpinners(t *testing.T, procs int32, most int) {
 	e := openSpinning(t)
 	defer func() { _ = e.Close() }()
+	e.spinning.procs = procs
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	var waits [maxSpinners + 1]Completion
@@ -59,12 +67,12 @@ func TestSpinnersAreLimited(t *testing.T) {
 			runtime.Gosched()
 		}
 	}
-	for k := range maxSpinners {
+	for k := range most {
 		wait(k, func() bool { return e.spinners.Load() == int32(k+1) })
 	}
-	last := &waits[maxSpinners]
-	wait(maxSpinners, last.asleep.Load)
-	for k := range maxSpinners {
+	last := &waits[most]
+	wait(most, last.asleep.Load)
+	for k := range most {
 		waits[k].Complete(nil)
 		if err := <-ended; err != nil {
 			t.Fatal(err)

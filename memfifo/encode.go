@@ -46,6 +46,16 @@ func (p *peer) encodeParts(rq *request) fit {
 	}
 }
 
+// encodeWhole puts a put or push into frames that have room for all of it. The first of them may
+// fill a batch.
+func (p *peer) encodeWhole(rq *request) bool {
+	got := p.encodeParts(rq)
+	for got == batchFull {
+		got = p.encodeParts(rq)
+	}
+	return got == whole
+}
+
 // encodePushes puts the first records into one frame, whole ones, and returns how many: 0 if the
 // connection's window is full, or the first one is longer than a frame.
 func (p *peer) encodePushes(key Key, recs [][]byte) (n int) {

@@ -239,7 +239,6 @@ func (p *peer) postPush(what *request) error {
 	if p.queue.Front() != nil || p.conn.Available(reliable.Requests, size) < size {
 		return ErrBusy
 	}
-	for p.encodeParts(what) == batchFull {
-	}
+	p.encodeWhole(what)
 	return nil
 }

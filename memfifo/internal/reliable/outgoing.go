@@ -74,6 +74,9 @@ func (c *Conn) maxBatch() int {
 // BatchReady reports whether the unsent frames of a lane fill a batch.
 func (c *Conn) BatchReady(l Lane) bool { return c.Unsent(l) >= c.maxBatch() }
 
+// Filled returns how many full frames of a lane are unsent or not acknowledged: Window at most.
+func (c *Conn) Filled(l Lane) int { return int(c.lanes[l].queued - c.lanes[l].sender.una) }
+
 // Unsent returns how many frames of a lane are full and not sent yet.
 func (c *Conn) Unsent(l Lane) int { return int(c.lanes[l].queued - c.lanes[l].sender.nxt) }
 

@@ -1,0 +1,182 @@
+package memfifo_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/memfifo"
+	"github.com/rawlane/rawlane/transport/fault"
+)
+
+// Where more callers wait than there is room for, most calls find room without a wait, and no caller
+// is forgotten. A round trip's acknowledgements come at one time here, and so a quarter of the room
+// is the queue's.
+func TestCrowd_FewWaits(t *testing.T) {
+	for name, size := range map[string]int{"short": 64, "of a frame": 1000} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, ctx, _, r := twoNodes(t, farther, 0, size)
+				callers := 400_000 / size
+				end := time.Now().Add(time.Duration(enough(200, 60)) * time.Millisecond)
+				var mu sync.Mutex
+				calls, waits := make([]int, callers), 0
+				var all sync.WaitGroup
+				for k := range callers {
+					all.Go(func() {
+						for time.Now().Before(end) {
+							began := time.Now()
+							must(t, r.Put(ctx, 0, make([]byte, size)))
+							mu.Lock()
+							calls[k]++
+							if time.Since(began) > 0 {
+								waits++
+							}
+							mu.Unlock()
+						}
+					})
+				}
+				all.Wait()
+				total, least := 0, calls[0]
+				for _, n := range calls {
+					total, least = total+n, min(least, n)
+				}
+				t.Logf("%d callers, %d calls, %d waits; the least of a caller: %d", callers, total, waits, least)
+				if waits > total/3 {
+					t.Errorf("%d of %d calls have waited", waits, total)
+				}
+				if least < total/callers/12 {
+					t.Errorf("a caller has come %d times, and all of them %d times at the mean", least, total/callers)
+				}
+			})
+		})
+	}
+}
+
+// Callers that come once, and find many before them, are all served: a quarter of the window is in
+// use until then.
+func TestCrowd_OfCallersThatComeOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size, callers, perRoundTrip = 1000, 4000, 50
+		_, ctx, _, r := twoNodes(t, farther, 0, size)
+		began := time.Now()
+		var all sync.WaitGroup
+		for range callers {
+			all.Go(func() { must(t, r.Put(ctx, 0, make([]byte, size))) })
+		}
+		all.Wait()
+		if took, most := time.Since(began), callers/perRoundTrip*2*farther.DelayMax; took > most {
+			t.Errorf("%d calls of a frame have taken %v: want %v at most", callers, took, most)
+		}
+	})
+}
+
+// crowd is callers whose operations are to land in the order of each one's calls.
+type crowd struct {
+	d       *memfifo.Domain
+	r, push *memfifo.Remote // words, one of each caller, and a FIFO
+	callers int
+	begin   func(c *crowd, k, i int) error // what caller k does in round i before it writes its word and pushes a record
+	record  func(k int) int                // the record's length
+}
+
+// zero is what is written to a word first.
+var zero = make([]byte, 8)
+
+func (c *crowd) off(k int) int64 { return int64(8 * k) }
+
+// round is what a caller does.
+func (c *crowd) round(ctx context.Context, k, i int) error {
+	return errors.Join(c.begin(c, k, i), c.r.Put(ctx, c.off(k), binary.BigEndian.AppendUint64(nil, uint64(1+i))),
+		c.push.Push(ctx, stamped(k, i, c.record(k))))
+}
+
+// Of each goroutine of a crowd, operations land in the order of its calls, whatever the others do:
+// parcels and posted puts that it does not wait for, and records in parts.
+func TestCrowd_OrderOfEach(t *testing.T) {
+	const few = 50 // one caller in so many is another
+	short := func(int) int { return 20 }
+	none := func(*crowd, int, int) error { return nil }
+	seed := rand.Uint64()
+	for name, c := range map[string]crowd{
+		"parcels": {record: short, begin: func(c *crowd, k, _ int) error {
+			if k%few > 0 {
+				return nil
+			}
+			return c.d.Post(&memfifo.Parcel{To: c.r, Off: c.off(k), Data: zero})
+		}},
+		"posted puts": {record: short, begin: func(c *crowd, k, i int) error {
+			if k%few > 0 {
+				return nil
+			}
+			return c.d.PostPut(new(heard).put(c.r, c.off(k), zero, c.push, string(stamped(c.callers+k, i, 1200))))
+		}},
+		"records of a frame": {begin: none, record: func(int) int { return 1000 }},
+		"long records": {begin: none, record: func(k int) int {
+			if k%few > 0 {
+				return 20
+			}
+			return 5000
+		}},
+	} {
+		for _, loss := range []float64{0, 0.01} {
+			cfg := farther
+			cfg.Loss = loss
+			t.Run(fmt.Sprintf("%s, loss %v", name, loss), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { c.run(t, cfg, seed) })
+			})
+		}
+	}
+}
+
+func (c crowd) run(t *testing.T, cfg fault.Config, seed uint64) {
+	const rounds = 12
+	c.callers = 600
+	nodes, ctx, w, r := twoNodes(t, cfg, seed, 8*c.callers)
+	q := nodes.fifo(t, 1, 1<<20)
+	c.d, c.r = nodes.domains[0], r
+	c.push = c.d.Remote(q.Key())
+	var all sync.WaitGroup
+	for k := range c.callers {
+		all.Go(func() {
+			for i := range rounds {
+				if err := c.round(ctx, k, i); err != nil {
+					if ctx.Err() == nil {
+						t.Errorf("caller %d, round %d: %v; seed %d", k, i, err, seed)
+					}
+					return
+				}
+			}
+		})
+	}
+	next := map[int]int{}
+	b := make([]byte, memfifo.MaxRecord)
+	for n := 0; n < c.callers*rounds; {
+		got, err := q.Pop(ctx, b)
+		must(t, err)
+		k, i, err := readStamp(b[:got])
+		if err != nil || i != next[k] {
+			t.Fatalf("record %d of caller %d, %v: %d was next; seed %d", i, k, err, next[k], seed)
+		}
+		next[k]++
+		if posted := next[c.callers+k]; k < c.callers && posted > 0 && posted != next[k] {
+			t.Fatalf("record %d of caller %d has come, and %d of its posted ones; seed %d", i, k, posted, seed)
+		}
+		if k < c.callers {
+			n++
+		}
+	}
+	all.Wait()
+	must(t, c.d.Flush(ctx))
+	for k := range c.callers {
+		if got := binary.BigEndian.Uint64(w.Bytes()[c.off(k):]); got != rounds {
+			t.Errorf("caller %d's word is %d: its last write was %d; seed %d", k, got, rounds, seed)
+		}
+	}
+}
