@@ -13,6 +13,7 @@ import (
 // Rows. Those of TCP in C come twice, with a blocking and with a polling receiver.
 const (
 	plain4    = "rawlane, message, 4 bytes"
+	fetchAdd  = "rawlane, fetch-and-add, half of it"
 	put4      = "rawlane, put, 4 bytes"
 	push64    = "rawlane, push, 64 bytes"
 	tcp64     = "C, TCP sockets, polled, 64 bytes"
@@ -144,6 +145,7 @@ func (b *bench) targets() (all []harness.Target) {
 		limit   float64
 	}{
 		{"put of 4 bytes at most 1.6 x a message", b.latency, put4, plain4, false, 1.6},
+		{"fetch-and-add at most 1.6 x a message there and back", b.latency, fetchAdd, plain4, false, 1.6},
 		{"push of 64 bytes faster than C's TCP", b.latency, push64, tcp64, false, 1},
 		{"push at least 1.5 x C's TCP, one send each, Nagle or not", b.records, pushEach, tcpEach, true, 1.5},
 		{"push at least 0.5 x C's TCP, gathered at its best", b.records, pushEach, "C, TCP, ", true, 0.5},
