@@ -53,8 +53,9 @@ type Config struct {
 	Backlog int
 	// Spin is how much of its own processor time a waiting goroutine polls before it sleeps; time
 	// in which others have the core does not count. Zero is DefaultSpin; negative is not at all.
-	// Where waits usually cost more than this, they sleep at once. So does one while eight others
-	// spin, and where programs that compute keep taking the core.
+	// Where waits usually cost more than this, they sleep at once. So does one while as many others
+	// spin as the process has processors, or eight do, and where programs that compute keep taking
+	// the core.
 	Spin time.Duration
 	// Checksum is how much of the messages that this endpoint sends their checksum covers.
 	Checksum Checksum

@@ -16,7 +16,7 @@ import (
 //	                    goroutines, and polls: see Await
 //	several wait        one leads; the others watch their own completions and try to lead in turn
 //	it is claimed       the leader gives the lock up for a moment: see claimPoll
-//	too many wait       those beyond maxSpinners sleep
+//	too many wait       those beyond what maxSpinners says sleep
 //	they wait long      the leader unmasks the wake-ups, and all sleep
 //	nobody waits        each link's own goroutine sleeps in link.Wait; a frame wakes it; it takes
 //	                    the lock and polls: see linkLoop
@@ -50,7 +50,7 @@ type pollState struct {
 	postponed    monotime.Time // when a poller has set tick last
 	streams      atomic.Int32  // links' goroutines that stay awake, and unmask the wake-ups themselves
 	spinners     atomic.Int32  // goroutines that spin
-	excess       atomic.Int32  // goroutines that sleep as there were maxSpinners of them
+	excess       atomic.Int32  // goroutines that sleep as enough spin
 	claims       atomic.Int32  // goroutines to which a leader gives the lock
 	pollWaiters  atomic.Int32  // goroutines that wait for the lock: these, and links' own
 	pollUnlocked chan struct{} // signalled for them when the lock is given back

@@ -86,36 +86,52 @@ type crowd struct {
 	record  func(k int) int                // the record's length
 }
 
-// zero is what is written to a word first.
-var zero = make([]byte, 8)
-
 func (c *crowd) off(k int) int64 { return int64(8 * k) }
+
+// first and last are what a caller's word is in a round.
+func first(i int) uint64 { return uint64(2*i + 1) }
+func last(i int) uint64  { return uint64(2*i + 2) }
+
+func word(v uint64) []byte { return binary.NativeEndian.AppendUint64(nil, v) }
 
 // round is what a caller does.
 func (c *crowd) round(ctx context.Context, k, i int) error {
-	return errors.Join(c.begin(c, k, i), c.r.Put(ctx, c.off(k), binary.BigEndian.AppendUint64(nil, uint64(1+i))),
-		c.push.Push(ctx, stamped(k, i, c.record(k))))
+	return errors.Join(c.begin(c, k, i), c.r.Put(ctx, c.off(k), word(last(i))), c.push.Push(ctx, stamped(k, i, c.record(k))))
 }
 
 // Of each goroutine of a crowd, operations land in the order of its calls, whatever the others do:
 // parcels and posted puts that it does not wait for, and records in parts.
 func TestCrowd_OrderOfEach(t *testing.T) {
-	const few = 50 // one caller in so many is another
+	const few = 10 // one caller in so many is another
 	short := func(int) int { return 20 }
 	none := func(*crowd, int, int) error { return nil }
 	seed := rand.Uint64()
 	for name, c := range map[string]crowd{
-		"parcels": {record: short, begin: func(c *crowd, k, _ int) error {
+		"parcels": {record: short, begin: func(c *crowd, k, i int) error {
 			if k%few > 0 {
 				return nil
 			}
-			return c.d.Post(&memfifo.Parcel{To: c.r, Off: c.off(k), Data: zero})
+			return c.d.Post(&memfifo.Parcel{To: c.r, Off: c.off(k), Data: word(first(i))})
 		}},
 		"posted puts": {record: short, begin: func(c *crowd, k, i int) error {
 			if k%few > 0 {
 				return nil
 			}
-			return c.d.PostPut(new(heard).put(c.r, c.off(k), zero, c.push, string(stamped(c.callers+k, i, 1200))))
+			return c.d.PostPut(new(heard).put(c.r, c.off(k), word(first(i)), c.push, string(stamped(c.callers+k, i, 1200))))
+		}},
+		"with replies": {record: short, begin: func(c *crowd, k, i int) error {
+			old, err := c.r.FetchAdd(context.Background(), c.off(c.callers+k), 1)
+			if err == nil && old != uint64(i) {
+				err = fmt.Errorf("%d were added: want %d", old, i)
+			}
+			return err
+		}},
+		"vectors": {record: short, begin: func(c *crowd, k, i int) error {
+			return c.r.PutV(context.Background(), memfifo.Segment{Off: c.off(k), Data: word(first(i))}, memfifo.Segment{Off: c.off(c.callers + k), Data: word(0)})
+		}},
+		"batches": {record: short, begin: func(c *crowd, k, i int) error {
+			posted := stamped(c.callers+k, i, 20)
+			return c.push.PushBatch(context.Background(), posted)
 		}},
 		"records of a frame": {begin: none, record: func(int) int { return 1000 }},
 		"long records": {begin: none, record: func(k int) int {
@@ -138,7 +154,7 @@ func TestCrowd_OrderOfEach(t *testing.T) {
 func (c crowd) run(t *testing.T, cfg fault.Config, seed uint64) {
 	const rounds = 12
 	c.callers = 600
-	nodes, ctx, w, r := twoNodes(t, cfg, seed, 8*c.callers)
+	nodes, ctx, w, r := twoNodes(t, cfg, seed, 2*8*c.callers)
 	q := nodes.fifo(t, 1, 1<<20)
 	c.d, c.r = nodes.domains[0], r
 	c.push = c.d.Remote(q.Key())
@@ -169,14 +185,17 @@ func (c crowd) run(t *testing.T, cfg fault.Config, seed uint64) {
 			t.Fatalf("record %d of caller %d has come, and %d of its posted ones; seed %d", i, k, posted, seed)
 		}
 		if k < c.callers {
+			if is, err := w.Load(c.off(k)); err != nil || is < last(i) {
+				t.Fatalf("record %d of caller %d has come, and its word is %d: want %d or more; seed %d", i, k, is, last(i), seed)
+			}
 			n++
 		}
 	}
 	all.Wait()
 	must(t, c.d.Flush(ctx))
 	for k := range c.callers {
-		if got := binary.BigEndian.Uint64(w.Bytes()[c.off(k):]); got != rounds {
-			t.Errorf("caller %d's word is %d: its last write was %d; seed %d", k, got, rounds, seed)
+		if got, err := w.Load(c.off(k)); err != nil || got != last(rounds-1) {
+			t.Errorf("caller %d's word is %d: its last write was %d; seed %d", k, got, last(rounds-1), seed)
 		}
 	}
 }

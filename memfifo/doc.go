@@ -14,7 +14,7 @@
 //
 // # Work requests
 //
-// Each operation is a work request on the send queue of its peer, first in, first out. It has a
+// Each operation is a work request on the send queue of its peer. It has a
 // local completion, after which the caller may reuse its argument, and a remote completion, after
 // which the operation is done at the owner.
 //

@@ -197,9 +197,9 @@ func (s Sender) Expect() {
 func (d *Domain) MaxFrameRecord() int { return d.sendSize - reliable.HeaderLen - opPush.size(0) }
 
 // PostPush is Push that does not wait: ErrBusy if the connection has no room for the record now, or
-// if others wait for it. The record has to fit a frame: ErrTooLarge beyond MaxFrameRecord. A
-// refusal is told by the next Flush; that of this node itself at once, as is ErrFull of a FIFO
-// here. Other errors: ErrPeerDown, mcd.ErrUnknownNode, ErrClosed.
+// if what was posted before waits for that. The record has to fit a frame: ErrTooLarge beyond
+// MaxFrameRecord. A refusal is told by the next Flush; that of this node itself at once, as is
+// ErrFull of a FIFO here. Other errors: ErrPeerDown, mcd.ErrUnknownNode, ErrClosed.
 func (r *Remote) PostPush(rec []byte) error {
 	if err := r.d.checkPost(rec); err != nil {
 		return err
@@ -236,7 +236,7 @@ func (p *peer) postPush(what *request) error {
 		return err
 	}
 	size := opPush.size(what.total)
-	if p.queue.Front() != nil || p.conn.Available(reliable.Requests, size) < size {
+	if !p.mayPass() || p.conn.Available(reliable.Requests, size) < size {
 		return ErrBusy
 	}
 	p.encodeWhole(what)

@@ -187,8 +187,8 @@ func TestHandler_AnswersAndItself(t *testing.T) {
 	})
 }
 
-// PostPush and Post do not wait: they are refused while a window is full, or others wait, and the
-// records that were taken arrive.
+// PostPush and Post do not wait: they are refused while a window is full, or a record in parts waits,
+// and the records that were taken arrive.
 func TestHandler_PostPushDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, -1, fault.Config{}, 0)
@@ -215,20 +215,38 @@ func TestHandler_PostPushDoesNotWait(t *testing.T) {
 		waits := make(chan error)
 		go func() { waits <- r.Push(ctx, make([]byte, 5000)) }()
 		synctest.Wait()
-		if err := r.PostPush(nil); !errors.Is(err, memfifo.ErrBusy) {
-			t.Errorf("before one that waits: %v", err)
-		}
+		must(t, r.PostPush([]byte("last"))) // there is room for so little, and the one that waits has not begun
 		c.faults[0].Cut(false)
 		must(t, <-waits)
 		must(t, c.domains[0].Flush(ctx))
 		synctest.Wait()
-		if taken < 100 || len(got.records) != taken+1 {
-			t.Errorf("%d records were taken, and %d handled", taken, len(got.records))
+		if taken < 100 || len(got.records) != taken+2 {
+			t.Fatalf("%d records were taken, and %d handled", taken, len(got.records))
 		}
-		for i, rec := range got.records[1 : len(got.records)-1] {
+		for i, rec := range got.records[1:taken] {
 			if n := binary.BigEndian.Uint32(rec); int(n) != i {
 				t.Fatalf("record %d is number %d", i, n)
 			}
+		}
+		if end := got.records[taken:]; string(end[0]) != "last" || len(end[1]) != 5000 {
+			t.Errorf("records of %d and %d bytes are at the end", len(end[0]), len(end[1]))
+		}
+		c.faults[0].Cut(true)
+		const long = 3 // do not fit the window, and one is in parts
+		for range long {
+			go func() { waits <- r.Push(ctx, make([]byte, memfifo.MaxRecord)) }()
+		}
+		synctest.Wait()
+		if err := r.PostPush(nil); !errors.Is(err, memfifo.ErrBusy) {
+			t.Errorf("before one that is in parts: %v", err)
+		}
+		c.faults[0].Cut(false)
+		for range long {
+			must(t, <-waits)
+		}
+		must(t, c.domains[0].Flush(ctx))
+		if n := len(got.records); n != taken+2+long {
+			t.Errorf("%d records at the end, want %d", n, taken+2+long)
 		}
 	})
 }

@@ -41,8 +41,8 @@ const (
 	// drainPolls is how often drainReceive polls at most: for as much as comes while a batch is
 	// sent, and as much again.
 	drainPolls = 4
-	// queuePart is the part of the window's free frames that short work requests which wait take
-	// at a time: where each takes a frame, a caller that is woken finds room for 15 more. So many
+	// queuePart is the part of the window's free frames that puts and pushes which wait take at
+	// a time: where each takes a frame, a caller that is woken finds room for 15 more. So many
 	// times as long, at most, it then waits for its next turn.
 	queuePart = 16
 	// queueLeast is how many frames they fill in any case, as those that are woken may not come

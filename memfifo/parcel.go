@@ -93,7 +93,7 @@ func (d *Domain) post(q *Parcel) error {
 	}
 	q.begin()
 	p.parcels++
-	p.queue.PushBack(&wr.node, wr)
+	p.enqueue(wr)
 	p.pumpLater()
 	return nil
 }

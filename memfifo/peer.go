@@ -19,6 +19,7 @@ type peer struct {
 	conn *reliable.Conn
 
 	queue   list.List[workRequest]  // work requests that are not all in frames
+	left    int                     // how many of these are of calls that may have returned
 	unacked list.List[workRequest]  // parcels in frames that are not acknowledged
 	parcels int                     // in queue or unacked
 	posts   int                     // posted puts in queue
@@ -118,8 +119,9 @@ func (p *peer) fail(err error) {
 	if down, ok := err.(*PeerDownError); ok { //nolint:errorlint // the very value, before anybody has it
 		down.Lost = lost && p.acked != p.issued || p.queue.Front() != nil
 	}
-	for wr := p.queue.PopFront(); wr != nil; wr = p.queue.PopFront() {
-		lost = lost || wr.signalRemote && !wr.op.hasReply()
+	for wr := p.queue.Front(); wr != nil; wr = p.queue.Front() {
+		p.dequeue(wr)
+		lost = lost || wr.isParcel()
 		wr.complete(err)
 	}
 	for wr := p.unacked.PopFront(); wr != nil; wr = p.unacked.PopFront() {

@@ -59,11 +59,8 @@ func (d *Domain) PostPut(q *PostedPut) error {
 	if err := p.hasRoom(p.posts); err != nil {
 		return err
 	}
-	first := p.queue.Front() == nil
 	p.postPut(q)
-	if first {
-		p.sendQueued(clock.Now())
-	}
+	p.sendQueued(clock.Now())
 	return nil
 }
 
@@ -121,8 +118,8 @@ func (p *peer) postPut(q *PostedPut) {
 	tail.copied = append(tail.copied[:0], push.data...)
 	tail.data, tail.detached = tail.copied, true
 	wr.sent, wr.detached = q.Sent, true
-	p.queue.PushBack(&wr.node, wr)
-	p.queue.PushBack(&tail.node, tail)
+	p.enqueue(wr)
+	p.enqueue(tail)
 	p.posts++
 }
 
@@ -149,8 +146,8 @@ func (p *peer) dropPosted() {
 		if wr.sent != nil {
 			tail := next
 			next = tail.node.Next()
-			p.queue.Remove(&wr.node)
-			p.queue.Remove(&tail.node)
+			p.dequeue(wr)
+			p.dequeue(tail)
 			p.d.freeRequest(tail)
 			p.endPosted(wr, ErrClosed)
 		}

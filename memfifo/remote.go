@@ -137,7 +137,7 @@ func (r *Remote) pushTogether(recs [][]byte) (done int) {
 		return 0
 	}
 	p.drainReceive()
-	if p.ready() != nil || p.queue.Front() != nil {
+	if p.ready() != nil || !p.mayPass() {
 		return 0
 	}
 	for done < len(recs) {

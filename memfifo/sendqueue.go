@@ -20,14 +20,56 @@ import (
 // So the queue takes a part of the room, and those that it wakes find the rest when they come back
 // with their next records, ahead of the queue: few wake-ups, of which each is worth many records.
 
+// enqueue puts a work request behind those that wait.
+func (p *peer) enqueue(wr *workRequest) {
+	p.queue.PushBack(&wr.node, wr)
+	if wr.isLeft() {
+		p.left++
+	}
+}
+
+// dequeue takes a work request out of the queue.
+func (p *peer) dequeue(wr *workRequest) {
+	if p.queue.Remove(&wr.node) && wr.isLeft() {
+		p.left--
+	}
+}
+
+// mayPass reports whether what comes now may go ahead of the queue: all in that is of calls that
+// wait, and none is in parts.
+func (p *peer) mayPass() bool {
+	wr := p.queue.Front()
+	return wr == nil || p.left == 0 && !wr.begun
+}
+
+// fitsFrame reports whether all of a request fits a frame.
+func (p *peer) fitsFrame(rq *request) bool {
+	return rq.op.size(len(rq.data)) <= p.d.sendSize-reliable.HeaderLen
+}
+
+// mayPassWhole reports whether a request that comes now may go ahead of a queue, and all of it has
+// room.
+func (p *peer) mayPassWhole(rq *request) bool {
+	return p.mayPass() && p.fitsFrame(rq) && p.conn.Filled(reliable.Requests) < reliable.Window-1
+}
+
+// queueShare returns how many frames of the window may be filled when puts and pushes of a frame
+// leave the rest of it to callers that come. More acknowledgements are due then, and the queue goes
+// on with each of these, by a frame at least.
+func (p *peer) queueShare() int {
+	filled := p.conn.Filled(reliable.Requests)
+	return max(queueLeast, filled+(reliable.Window-filled+queuePart-1)/queuePart)
+}
+
+// leavesRoom reports whether a work request waits although there may be room.
+func (p *peer) leavesRoom(wr *workRequest, share int) bool {
+	return p.conn.Filled(reliable.Requests) >= share && !wr.op.hasReply() && p.mayPass() && p.fitsFrame(&wr.request)
+}
+
 // encodeQueued turns work requests into frames as far as there is room, and it is theirs. It
 // returns true if it has stopped to send a full batch and more may follow; then it is called again.
-func (p *peer) encodeQueued(now monotime.Time) (again bool) {
-	share := p.queueShare()
-	for wr := p.queue.Front(); wr != nil; wr = p.queue.Front() {
-		if p.conn.Filled(reliable.Requests) >= share && p.letsOthersPass() && p.isShort(&wr.request) {
-			return false
-		}
+func (p *peer) encodeQueued(now monotime.Time, share int) (again bool) {
+	for wr := p.queue.Front(); wr != nil && !p.leavesRoom(wr, share); wr = p.queue.Front() {
 		switch p.encode(wr) {
 		case noRoom:
 			return false
@@ -35,8 +77,8 @@ func (p *peer) encodeQueued(now monotime.Time) (again bool) {
 			p.pump(now)
 			return true
 		}
-		p.queue.PopFront()
-		if wr.signalRemote && !wr.op.hasReply() {
+		p.dequeue(wr)
+		if wr.isParcel() {
 			wr.mark = p.conn.Mark(reliable.Requests)
 			p.unacked.PushBack(&wr.node, wr)
 		}
@@ -45,50 +87,23 @@ func (p *peer) encodeQueued(now monotime.Time) (again bool) {
 	return false
 }
 
-// queueShare returns how many frames of the window may be filled when short work requests leave the
-// rest of it to callers that come. More acknowledgements are due then, and the queue goes on with
-// each of these, by a frame at least.
-func (p *peer) queueShare() int {
-	filled := p.conn.Filled(reliable.Requests)
-	return max(queueLeast, filled+(reliable.Window-filled+queuePart-1)/queuePart)
-}
-
-// letsOthersPass reports whether all work requests in the queue are of calls that wait, and none is
-// in parts: no record of a call that comes now has to be behind theirs.
-func (p *peer) letsOthersPass() bool {
-	wr := p.queue.Front()
-	return !wr.begun && !wr.detached && p.posts == 0 && p.parcels == 0
-}
-
-// isShort reports whether a put or push fits a frame.
-func (p *peer) isShort(rq *request) bool {
-	return !rq.op.hasReply() && rq.op.size(len(rq.data)) <= p.d.sendSize-reliable.HeaderLen
-}
-
-// encodeAtOnce puts a put or push into frames as far as there is room, if nobody waits for that. It
-// returns true if all of it is there. Of those that wait it lets pass what is short, and whole.
-func (p *peer) encodeAtOnce(rq *request) bool {
-	if p.queue.Front() == nil {
-		return p.encodeParts(rq) == whole
-	}
-	if !p.letsOthersPass() || !p.isShort(rq) || p.conn.Filled(reliable.Requests) >= reliable.Window-1 {
-		return false
-	}
-	return p.encodeWhole(rq)
-}
-
 // sendQueued encodes and sends what there is room for.
 func (p *peer) sendQueued(now monotime.Time) {
-	for p.encodeQueued(now) {
+	for share := p.queueShare(); p.encodeQueued(now, share); {
 		now = clock.Now() // a batch takes 0.1 ms
 	}
 	p.pump(now)
 }
 
-// post queues what has a reply.
+// post does what has a reply, or queues it.
 func (p *peer) post(what *request) *workRequest {
 	wr := p.d.newRequest(p, what)
-	p.queue.PushBack(&wr.node, wr)
+	if p.queue.Front() != nil && p.mayPassWhole(what) && p.encode(wr) == whole {
+		wr.setFramed()
+		p.pump(clock.Now())
+		return wr
+	}
+	p.enqueue(wr)
 	p.sendQueued(clock.Now())
 	return wr
 }
@@ -99,16 +114,18 @@ func (p *peer) post(what *request) *workRequest {
 // d.mu.
 func (p *peer) send(what *request, more bool) *workRequest {
 	first := p.queue.Front() == nil
-	if p.encodeAtOnce(what) {
+	if first && p.encodeParts(what) == whole || !first && p.mayPassWhole(what) && p.encodeWhole(what) {
 		if !more && p.conn.NeedsPump() {
 			p.pump(clock.Now())
 		}
 		return nil
 	}
 	wr := p.d.newRequest(p, what)
-	p.queue.PushBack(&wr.node, wr)
+	p.enqueue(wr)
 	if first {
 		p.begin(wr, more)
+	} else if p.conn.NeedsPump() {
+		p.pump(clock.Now()) // what has passed, with more to come
 	}
 	wr.expectLocal()
 	if wr.state != queued {
@@ -127,7 +144,7 @@ func (p *peer) begin(wr *workRequest, more bool) {
 		}
 	}()
 	now := clock.Now()
-	for p.encodeQueued(now) {
+	for share := p.queueShare(); p.encodeQueued(now, share); {
 		p.drainReceive()
 		now = clock.Now()
 	}
@@ -152,6 +169,6 @@ func (p *peer) leave(wr *workRequest) {
 
 // withdraw takes a work request out of the queue. Those behind it may have room now.
 func (p *peer) withdraw(wr *workRequest) {
-	p.queue.Remove(&wr.node)
+	p.dequeue(wr)
 	p.sendQueued(clock.Now())
 }

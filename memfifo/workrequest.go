@@ -88,9 +88,17 @@ func (wr *workRequest) expectRemote() {
 // or no other could.
 func (wr *workRequest) isPartOfRecord() bool { return wr.begun && wr.op == opPush }
 
-// detach has it go on without its caller, who has the memory back.
+// isParcel reports whether it is a parcel's.
+func (wr *workRequest) isParcel() bool { return wr.signalRemote && !wr.op.hasReply() }
+
+// isLeft reports whether the call that has queued it may have returned: what its caller does next
+// has to be behind it.
+func (wr *workRequest) isLeft() bool { return wr.detached || wr.isParcel() }
+
+// detach has it go on in the queue without its caller, who has the memory back.
 func (wr *workRequest) detach() {
 	wr.data, wr.signalLocal, wr.detached = bytes.Clone(wr.data), false, true
+	wr.peer.left++
 }
 
 // setFramed notes that the caller may reuse its argument.

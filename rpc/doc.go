@@ -17,8 +17,9 @@
 // context ends. A call that nobody serves fails at once.
 //
 // The caller's deadline and cancellation travel: they end the handler's context. Calls of one node
-// to another arrive in the order in which they were made. Where one handler runs at a time
-// (Config.Concurrency is 1, or it is inline) they begin in that order, and else in any.
+// to another arrive in the order in which they were made, and those that are made at one time in
+// any. Where one handler runs at a time (Config.Concurrency is 1, or it is inline) they begin as
+// they arrive, and else in any order.
 //
 // # How
 //
