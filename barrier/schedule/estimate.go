@@ -29,6 +29,18 @@ func (s *Shape) site(host, ranks int) site {
 	return at
 }
 
+// sites returns the ranks of each host, once for hosts that are alike.
+func (s *Shape) sites() (all []site) {
+	known := map[site]bool{}
+	for h, ranks := range s.ranks() {
+		if at := s.site(h, ranks); !known[at] {
+			known[at] = true
+			all = append(all, at)
+		}
+	}
+	return all
+}
+
 // shared returns how long something takes whose longest path and whose work are known.
 func (s site) shared(path, work time.Duration) time.Duration {
 	if s.cores == 0 {
@@ -92,17 +104,17 @@ func (s site) shuffle() time.Duration {
 
 // estimates are the candidates with estimates of their costs.
 func (s *Shape) estimates() []Choice {
-	size, members := len(s.Of), s.members()
-	if len(members) == 1 {
+	size := len(s.Of)
+	if len(s.Hosts) == 1 {
 		return s.site(0, size).candidates()
 	}
-	leaders := site{ranks: len(members), p: s.between()[0]}
-	if len(members) == size {
+	leaders := site{ranks: len(s.Hosts), p: s.between()[0]}
+	if len(s.Hosts) == size {
 		return leaders.candidates()
 	}
-	e := estimator{Shape: s, members: members, leaders: leaders}
+	e := estimator{Shape: s, sites: s.sites(), leaders: leaders}
 	e.release = leaders.p.Os + leaders.p.L +
-		times(len(members[s.Of[0]])-1, s.Hosts[s.Of[0]].Local.Copy) +
+		times(s.ranks()[s.Of[0]]-1, s.Hosts[s.Of[0]].Local.Copy) +
 		e.longest(func(at site) time.Duration {
 			return at.shared(leaders.p.Or, times(at.ranks, at.p.Switch+leaders.p.Or))
 		})
@@ -117,7 +129,7 @@ func (s *Shape) estimates() []Choice {
 // within them ends when the slowest is ready.
 type estimator struct {
 	*Shape
-	members [][]int
+	sites   []site        // of the hosts, those that are alike once
 	leaders site          // one rank of each host
 	release time.Duration // by a multicast, to all ranks
 	all     []Choice
@@ -166,13 +178,8 @@ func (e *estimator) addHierarchies() {
 
 // longest returns the longest of a time for each host.
 func (e *estimator) longest(of func(site) time.Duration) (longest time.Duration) {
-	known := map[site]bool{}
-	for h, ranks := range e.members {
-		at := e.site(h, len(ranks))
-		if !known[at] {
-			known[at] = true
-			longest = max(longest, of(at))
-		}
+	for _, at := range e.sites {
+		longest = max(longest, of(at))
 	}
 	return longest
 }

@@ -195,7 +195,7 @@ func TestEstimates_LookAtHostsThatDiffer(t *testing.T) {
 	shape := hostsOf(4, gapped, 3, 9, 3, 5, 9, 3)
 	shape.Hosts[5].Cores = 2
 	asked := map[site]int{}
-	e := estimator{Shape: &shape, members: shape.members()}
+	e := estimator{Shape: &shape, sites: shape.sites()}
 	longest := e.longest(func(at site) time.Duration {
 		asked[at]++
 		return time.Duration(at.ranks)

@@ -46,12 +46,12 @@ func (s Shape) String() string {
 	}
 	var kinds []string // of hosts, in the order of their first ranks
 	hosts := map[string]int{}
-	for h, members := range s.members() {
+	for h, ranks := range s.ranks() {
 		cores := "a core each"
-		if s.shares(h, len(members)) {
+		if s.shares(h, ranks) {
 			cores = count(s.Hosts[h].Cores, "core")
 		}
-		kind := count(len(members), "rank") + " on " + cores
+		kind := count(ranks, "rank") + " on " + cores
 		if hosts[kind]++; hosts[kind] == 1 {
 			kinds = append(kinds, kind)
 		}
@@ -70,12 +70,21 @@ func (s *Shape) shares(host, ranks int) bool {
 
 // Crowded reports whether a host has more ranks than cores: each waits for the turns of others.
 func (s Shape) Crowded() bool {
-	for h, ranks := range s.members() {
-		if s.shares(h, len(ranks)) {
+	for h, ranks := range s.ranks() {
+		if s.shares(h, ranks) {
 			return true
 		}
 	}
 	return false
+}
+
+// ranks returns how many ranks each host has.
+func (s *Shape) ranks() []int {
+	all := make([]int, len(s.Hosts))
+	for _, h := range s.Of {
+		all[h]++
+	}
+	return all
 }
 
 // members returns the ranks of each host, in ascending order.

@@ -373,10 +373,7 @@ func TestShape_HostsThatAreNot(t *testing.T) {
 
 // A choice for thousands of ranks takes less than a millisecond.
 func BenchmarkChoose(b *testing.B) {
-	many := make([]int, 64)
-	for i := range many {
-		many[i] = 64
-	}
+	many, small := slices.Repeat([]int{64}, 64), slices.Repeat([]int{8}, 512)
 	cyclic := hostsOf(8, KernelCosts, many...)
 	for rank := range cyclic.Of {
 		cyclic.Of[rank] = rank % len(cyclic.Hosts)
@@ -391,6 +388,7 @@ func BenchmarkChoose(b *testing.B) {
 		{"8 hosts of 8", hostsOf(4, KernelCosts, 8, 8, 8, 8, 8, 8, 8, 8)},
 		{"64 hosts of 64", hostsOf(8, KernelCosts, many...)},
 		{"64 hosts of 64, in turn", cyclic},
+		{"512 hosts of 8", hostsOf(4, KernelCosts, small...)},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
