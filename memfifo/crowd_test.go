@@ -102,8 +102,8 @@ func (c *crowd) round(ctx context.Context, k, i int) error {
 // Of each goroutine of a crowd, operations land in the order of its calls, whatever the others do:
 // parcels and posted puts that it does not wait for, and records in parts.
 func TestCrowd_OrderOfEach(t *testing.T) {
-	const few = 10 // one caller in so many is another
-	short := func(int) int { return 20 }
+	const few = 10                        // one caller in so many is another
+	short := func(int) int { return 200 } // all of them fill the window several times
 	none := func(*crowd, int, int) error { return nil }
 	seed := rand.Uint64()
 	for name, c := range map[string]crowd{
@@ -136,7 +136,7 @@ func TestCrowd_OrderOfEach(t *testing.T) {
 		"records of a frame": {begin: none, record: func(int) int { return 1000 }},
 		"long records": {begin: none, record: func(k int) int {
 			if k%few > 0 {
-				return 20
+				return 200
 			}
 			return 5000
 		}},
@@ -152,7 +152,7 @@ func TestCrowd_OrderOfEach(t *testing.T) {
 }
 
 func (c crowd) run(t *testing.T, cfg fault.Config, seed uint64) {
-	const rounds = 12
+	rounds := enough(12, 4)
 	c.callers = 600
 	nodes, ctx, w, r := twoNodes(t, cfg, seed, 2*8*c.callers)
 	q := nodes.fifo(t, 1, 1<<20)

@@ -74,6 +74,7 @@ type model struct {
 	t     *testing.T
 	seed  uint64
 	heavy bool // much is long, and much is pushed
+	each  int  // operations of a writer
 	sites []*site
 	ops   atomic.Int64
 }
@@ -143,7 +144,10 @@ func runModel(t *testing.T, seed uint64, p *points) int64 {
 	c := openModel(t, seed, nodes, mtu, fault.Config{
 		Loss: some(0.3), Duplicate: some(0.3), Reorder: some(0.3), Delay: some(0.3), DelayMax: 3 * time.Millisecond, Corrupt: some(0.05),
 	}, p)
-	m := &model{t: t, seed: seed, heavy: rng.IntN(4) == 0}
+	m := &model{t: t, seed: seed, heavy: rng.IntN(4) == 0, each: enough(500, 200)}
+	if m.heavy { // in short frames it would take minutes, with the race detector
+		m.each = m.each * min(mtu, 1500) / 1500
+	}
 	for _, d := range c.domains {
 		m.sites = append(m.sites, newSite(t, d, nodes, m.heavy, rng))
 	}

@@ -38,7 +38,7 @@ func (w *writer) ownWord() int64 { return int64(8 * (words + w.number)) }
 
 // run does many operations, and then flushes.
 func (w *writer) run(ctx context.Context) {
-	for range 500 {
+	for range w.m.each {
 		w.m.ops.Add(1)
 		k := w.rng.IntN(len(w.m.sites))
 		if err := w.step(ctx, k, w.m.sites[k]); err != nil {

@@ -22,7 +22,7 @@ const (
 	// alone it takes 0.3 to 3. Nothing is learned then, and the attempt does not count.
 	crowdedUS = 5
 	// patience is how long a test tries on such a machine before it gives up.
-	patience = 10 * time.Second
+	patience = 2 * time.Second
 )
 
 // untilGood measures until the result is good.
