@@ -41,6 +41,7 @@ type Layer[N any] struct {
 	closing bool
 	lost    []*memfifo.PeerDownError // what Down was told of since
 	known   []mcd.NodeID             // that are down
+	telling *memfifo.PeerDownError   // what Down is being told of, since before that; or nil
 }
 
 // Open opens a domain on an endpoint, with a public handler. make makes what the layer knows of a
@@ -53,11 +54,8 @@ func Open[N any](
 	down := h.Down
 	h.Public = true
 	h.Down = func(err *memfifo.PeerDownError) {
-		l.mu.Lock()
-		if l.closing {
-			l.lost = append(l.lost, err)
-		}
-		l.mu.Unlock()
+		l.tell(err)
+		defer l.tell(nil)
 		down(err)
 	}
 	cfg.Handlers = map[uint16]memfifo.HandlerConfig{HandlerID: h}
@@ -78,6 +76,20 @@ func (l *Layer[N]) Node(id mcd.NodeID) *N {
 	return n
 }
 
+// tell notes what Down is told of, which the domain does one after the other; nil is that it was.
+func (l *Layer[N]) tell(err *memfifo.PeerDownError) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.telling = nil
+	switch {
+	case err == nil:
+	case l.closing:
+		l.lost = append(l.lost, err)
+	default:
+		l.telling = err
+	}
+}
+
 // Closing has Close tell of the nodes that are down from now on.
 func (l *Layer[N]) Closing() {
 	l.mu.Lock()
@@ -89,7 +101,8 @@ func (l *Layer[N]) Closing() {
 func (l *Layer[N]) KnowDown(node mcd.NodeID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.closing && !slices.Contains(l.known, node) {
+	before := !l.closing || l.telling != nil && l.telling.Node == node
+	if before && !slices.Contains(l.known, node) {
 		l.known = append(l.known, node)
 	}
 }

@@ -117,3 +117,30 @@ func TestLayer_LeftMeanwhile(t *testing.T) {
 		must(t, a.Close())
 	})
 }
+
+// A node that was found down before Closing is known to be, also if Down comes to say so only
+// behind that: it waits for the layer's lock, which is held by who closes.
+func TestLayer_DownAsItCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+		var a *activemsg.Layer[activemsg.Node]
+		told := 0
+		down := func(err *memfifo.PeerDownError) {
+			if told++; told == 1 {
+				a.Closing()
+			}
+			a.KnowDown(err.Node)
+		}
+		a = open(t, eps[0], memfifo.HandlerConfig{Record: func(memfifo.Sender, []byte) {}, Down: down})
+		b := open(t, eps[1], memfifo.HandlerConfig{Record: func(memfifo.Sender, []byte) {}, Down: func(*memfifo.PeerDownError) {}})
+		must(t, a.Node(1).To.Push(t.Context(), []byte("hello")))
+		must(t, a.Domain.Flush(t.Context()))
+		must(t, b.Close())
+		synctest.Wait()
+		must(t, a.Node(1).To.Push(t.Context(), []byte("hello?")))
+		must(t, a.Close())
+		if told != 2 {
+			t.Errorf("Down was told %d times, want 2: it has left, and does not answer", told)
+		}
+	})
+}
