@@ -30,7 +30,7 @@ func (c *Conn) Available(l Lane, least int) int {
 	if s.fill > 0 && c.cfg.SendSize-s.fill >= least {
 		return c.cfg.SendSize - s.fill
 	}
-	if s.fill > 0 && s.queued+1-s.una >= Window || s.full() {
+	if n := c.Filled(l); n >= Window || s.fill > 0 && n == Window-1 {
 		return 0
 	}
 	return c.cfg.SendSize - HeaderLen
