@@ -35,7 +35,8 @@ func TestAgent_ProgramEndsAtTheHangup(t *testing.T) {
 		}
 		script := "echo > begun; until test -e closed; do sleep 0.01; done"
 		if i == 0 { // once: nobody may ask for the status of what is left for a while
-			script = "sleep 600 3<&- & echo $! > left; " + script
+			script = "sh -c 'echo > parted; exec sleep 600' 3<&- & echo $! > left; " + // which has the pipe no more
+				"until test -e parted; do sleep 0.01; done; " + script
 		}
 		p := exec.Command("sh", "-c", "exec 3< pipe; "+script)
 		p.Dir = dir
