@@ -3,7 +3,6 @@ package mpi
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,8 +13,6 @@ import (
 	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/mpi/internal/matching"
-	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/transport/fault"
 )
 
 // A message that comes while a world closes goes into no receive: what has waited for it has
@@ -265,25 +262,7 @@ func TestWaitSome_NamesWhatFails(t *testing.T) {
 // for a message of one that has given it up.
 func TestBarrier_TellsWhoIsOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var links []*fault.Link
-		var worlds []*World
-		for _, ep := range mcdtest.Open(t, 2, mcdtest.Config{
-			Endpoint: mcd.Config{Spin: -1},
-			Wrap: func(node mcd.NodeID, _ int, l transport.Link) transport.Link {
-				f, err := fault.New(l, rand.New(rand.NewPCG(1, uint64(node))), fault.Config{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				links = append(links, f)
-				return f
-			},
-		}) {
-			w, err := Open(ep, Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			worlds = append(worlds, w)
-		}
+		worlds, links := openFaulty(t)
 		links[1].Cut(true)
 		if err := worlds[0].Comm().Barrier(t.Context()); !errors.Is(err, ErrProcessFailed) {
 			t.Errorf("barrier: %v", err)

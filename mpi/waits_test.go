@@ -3,6 +3,7 @@ package mpi
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,8 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/mpi/internal/matching"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fault"
 )
 
 // openTwo opens the worlds of two processes.
@@ -19,6 +22,24 @@ func openTwo(t *testing.T, cfg Config) (w, other *World) {
 	t.Helper()
 	worlds := openEach(t, mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}}), cfg)
 	return worlds[0], worlds[1]
+}
+
+// openFaulty opens two worlds, and returns the links through which they hear each other, which have
+// no faults yet.
+func openFaulty(t *testing.T) (worlds []*World, links []*fault.Link) {
+	t.Helper()
+	eps := mcdtest.Open(t, 2, mcdtest.Config{
+		Endpoint: mcd.Config{Spin: -1},
+		Wrap: func(node mcd.NodeID, _ int, l transport.Link) transport.Link {
+			f, err := fault.New(l, rand.New(rand.NewPCG(1, uint64(node))), fault.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			links = append(links, f)
+			return f
+		},
+	})
+	return openEach(t, eps, Config{}), links
 }
 
 // openEach opens a world at each endpoint.

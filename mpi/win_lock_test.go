@@ -82,7 +82,7 @@ func TestWin_FreeLeavesNothing(t *testing.T) {
 // What a window has queued when its world is closed is sent: others wait for it.
 func TestClose_SendsWhatWindowsHaveQueued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, other := openTwo(t, Config{})
+		worlds, links := openFaulty(t)
 		inBoth(t, func(c *Comm) error {
 			ctx := t.Context()
 			v, err := NewWin(ctx, c, make([]int, 1))
@@ -96,9 +96,12 @@ func TestClose_SendsWhatWindowsHaveQueued(t *testing.T) {
 				return err
 			}
 			m := v.members[1]
-			for m.to.PostPush(make([]byte, 8)) == nil { // without sense, and until there is no room
+			links[0].Cut(true)
+			synctest.Wait()                             // no acknowledgement makes room from now on
+			for m.to.PostPush(make([]byte, 8)) == nil { // without sense, and until there is none
 			}
 			err = v.Complete()
+			links[0].Cut(false)
 			c.w.mu.Lock()
 			queued := len(m.queue)
 			c.w.mu.Unlock()
@@ -106,7 +109,7 @@ func TestClose_SendsWhatWindowsHaveQueued(t *testing.T) {
 				t.Error("there was room for it")
 			}
 			return errors.Join(err, c.w.Close())
-		}, w, other)
-		closeTwo(t, w, other)
+		}, worlds[0], worlds[1])
+		closeTwo(t, worlds[0], worlds[1])
 	})
 }
