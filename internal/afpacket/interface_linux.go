@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -80,6 +83,12 @@ type Driver struct {
 	RxQueues     int  // receive queues, likewise
 	NoQueue      bool // it has no queueing discipline: a frame leaves before the call returns
 	TxQueues     int  // transmit queues in use or, if the driver does not say, how many there are
+	// Fifo: what goes through its queueing discipline leaves in order. fq_codel, systemd's default,
+	// and fq let one flow's packets overtake another's: trains are one flow, plain frames others.
+	Fifo bool
+	// Steers: what it receives is handed over in order by flow alone. Datagrams are held back to be
+	// joined (rx-udp-gro-forwarding, rx-gro-list), or flows have processors of their own (RPS).
+	Steers bool
 }
 
 // AskDriver asks the driver of an interface.
@@ -95,9 +104,10 @@ func AskDriver(ifi *net.Interface) (Driver, error) {
 		FiltersVLANs: features["rx-vlan-filter"],
 		TxQueues:     int(channels.TxCount + channels.CombinedCount),
 		RxQueues:     int(channels.RxCount + channels.CombinedCount),
+		Steers:       features["rx-udp-gro-forwarding"] || features["rx-gro-list"] || hasRPS(ifi.Name),
 	}
 	kernel := askKernel(ifi.Index)
-	d.NoQueue = kernel.NoQueue
+	d.NoQueue, d.Fifo = kernel.NoQueue, kernel.Fifo
 	if d.TxQueues == 0 {
 		d.TxQueues = kernel.TxQueues
 	}
@@ -136,11 +146,21 @@ func askKernel(index int) Driver {
 			case a.Attr.Type == unix.IFLA_NUM_RX_QUEUES && len(a.Value) == 4:
 				d.RxQueues = max(int(binary.NativeEndian.Uint32(a.Value)), 1)
 			case a.Attr.Type == unix.IFLA_QDISC:
-				d.NoQueue = string(a.Value) == "noqueue\x00"
+				qdisc := unix.ByteSliceToString(a.Value)
+				d.NoQueue = qdisc == "noqueue"
+				d.Fifo = slices.Contains([]string{"noqueue", "pfifo_fast", "pfifo", "bfifo"}, qdisc)
 			}
 		}
 	}
 	return d
+}
+
+// hasRPS reports whether the kernel hands what comes by the first receive queue to processors by
+// flow (receive packet steering). Where sysfs is not mounted, or has another network namespace's
+// interfaces, that is not known.
+func hasRPS(name string) bool {
+	cpus, err := os.ReadFile(filepath.Join("/sys/class/net", name, "queues/rx-0/rps_cpus"))
+	return err == nil && strings.Trim(string(cpus), "0,\n") != ""
 }
 
 // Namespace identifies this thread's network namespace, or is "" where the system does not tell. It

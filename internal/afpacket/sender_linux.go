@@ -167,7 +167,7 @@ func (s *sender) sendBatch(frames []transport.Frame) (taken int, err error) {
 	if s.trains == nil || len(frames) == 1 && !s.trains.unordered || s.trains.off {
 		taken, err = s.sendPlain(frames)
 	} else if n, to := s.nextTrain(frames); to != nil {
-		taken, err = s.sendTrain(frames[:n])
+		taken, err = s.sendTrain(frames[:n], to)
 	} else {
 		taken, err = s.sendPlain(frames[:n])
 	}

@@ -18,8 +18,8 @@ import (
 //	         a train
 //	asked    an answer to the offer     takes    -
 //	asked    such frames, retry is due  asked    an offer, a new one; retry twice as late
-//	takes    such frames, every second  takes    an offer
-//	takes    no answer for 3 s          asked
+//	takes    such frames, every 250 ms  takes    an offer
+//	takes    no answer for 875 ms       asked
 //
 // An offer is itself a train, of two segments: both must arrive, which shows that both kernels, and
 // all that is between, can do with trains. It has a random number, which the answer repeats: nobody
@@ -59,10 +59,13 @@ const (
 	// costs an old host nothing.
 	firstRetry = 10 * time.Millisecond
 	lastRetry  = time.Second
-	// provenFor is how long an answer holds: three offers may be lost.
-	provenFor = 3*lastRetry + lastRetry/2
+	// renewal is how often a station that takes trains is asked again: 74 bytes each way.
+	renewal = 250 * time.Millisecond
+	// provenFor is how long an answer holds: three offers may be lost. It is less than protocols
+	// above wait for a peer (2 s), by some of their retransmissions: these may go as trains.
+	provenFor = 3*renewal + renewal/2
 	// forgetAfter is how long a station is remembered that no frames go to, where there are too
-	// many. A station that trains go to is offered them every second.
+	// many. A station that frames go to which could be a train is offered them every second.
 	forgetAfter = 10 * lastRetry
 	// maxHalves is how many messages may be under way at a time in two packets, whose segments come
 	// mixed: those of stations that begin to send to one at the same moment.
@@ -104,11 +107,14 @@ func (s *stations) takes(now monotime.Time, f *transport.Frame) (st *station, of
 		s.byKey[st.key], s.last = st, st
 		return nil, s.offer(now, st)
 	}
+	taking := st.taking(now)
 	if now.Sub(st.offered) >= st.retry {
-		st.retry = min(2*st.retry, lastRetry)
+		if !taking {
+			st.retry = min(2*st.retry, lastRetry)
+		}
 		offer = s.offer(now, st)
 	}
-	if !st.taking(now) {
+	if !taking {
 		st = nil
 	}
 	return st, offer
@@ -140,14 +146,22 @@ func (s *stations) offer(now monotime.Time, st *station) uint64 {
 	return st.offer
 }
 
-// answered takes an answer.
-func (s *stations) answered(now monotime.Time, c *control) {
+// answered takes an answer, and reports whether it is to the last offer.
+func (s *stations) answered(now monotime.Time, c *control) bool {
 	st := s.byKey[stationKey{c.from, c.vid}]
 	if st == nil || st.offer == 0 || st.offer != c.number {
-		return
+		return false
 	}
 	st.offer, st.proven, st.ordered = 0, now, c.ordered
-	st.retry = lastRetry
+	st.retry = renewal
+	return true
+}
+
+// refused takes into account that the kernel or the NIC did not take a train to the station: it is
+// asked again, as late as one that does not answer.
+func (st *station) refused(now monotime.Time) {
+	st.offer, st.proven = 0, monotime.Time{}
+	st.offered, st.retry = now, lastRetry
 }
 
 // control is an offer or an answer, or the first segment of one.

@@ -81,18 +81,56 @@ func TestStations(t *testing.T) {
 	s.answer(stationA, 7, second)
 	s.expect(f, false, false) // another path's
 	s.answer(stationA, -1, second)
-	s.now = s.now.Add(lastRetry - 2*firstRetry)
-	s.expect(f, true, false) // the next offer is due after lastRetry
+	s.now = s.now.Add(renewal - 2*firstRetry)
+	s.expect(f, true, false) // the next offer is due after renewal
 	s.now = s.now.Add(2 * firstRetry)
 	third := s.expect(f, true, true)
-	s.now = s.now.Add(lastRetry)
+	s.now = s.now.Add(renewal)
 	s.expect(f, true, true)
 	s.answer(stationA, -1, third) // late: another offer is open
-	s.now = s.now.Add(provenFor - 2*lastRetry - 1)
+	s.now = s.now.Add(provenFor - 2*renewal - 1)
 	s.expect(f, true, true)
 	s.now = s.now.Add(1)
 	s.expect(f, false, false) // no answer for too long
-	s.now = s.now.Add(lastRetry)
+	s.now = s.now.Add(renewal)
+	s.expect(f, false, true)
+	s.now = s.now.Add(renewal)
+	s.expect(f, false, false) // again twice as late
+	s.now = s.now.Add(renewal)
+	s.answer(stationA, -1, s.expect(f, false, true))
+	s.expect(f, true, false)
+}
+
+// A station that takes no trains any more gets frames as they are long before protocols above give
+// a peer up, which is after 2 s.
+func TestStations_WhoTakesNoneAnyMore(t *testing.T) {
+	s := newStationsTest(t)
+	f := &transport.Frame{Dst: stationA}
+	s.answer(stationA, -1, s.expect(f, false, true))
+	for began := s.now; ; s.now = s.now.Add(time.Millisecond) {
+		st, _ := s.takes(s.now, f)
+		if st == nil {
+			break
+		}
+		if s.now.Sub(began) >= time.Second {
+			t.Fatal("trains go to it after a second without an answer")
+		}
+	}
+}
+
+// A station to which a train was refused is asked again after a second: the error may pass.
+func TestStations_RefusedTrain(t *testing.T) {
+	s := newStationsTest(t)
+	f := &transport.Frame{Dst: stationA}
+	s.answer(stationA, -1, s.expect(f, false, true))
+	offer := s.last
+	st, _ := s.takes(s.now, f)
+	st.refused(s.now)
+	s.expect(f, false, false)
+	s.answer(stationA, -1, offer)
+	s.now = s.now.Add(lastRetry - 1)
+	s.expect(f, false, false)
+	s.now = s.now.Add(1)
 	s.answer(stationA, -1, s.expect(f, false, true))
 	s.expect(f, true, false)
 }

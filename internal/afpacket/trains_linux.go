@@ -3,8 +3,10 @@ package afpacket
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"unsafe"
@@ -38,7 +40,7 @@ const (
 	// some senders.
 	RingTrains = 16 << 20
 	// answerRate and answerBurst bound the answers to offers, a second: strangers cause them.
-	answerRate  = 1000
+	answerRate  = 4000
 	answerBurst = 100
 )
 
@@ -49,11 +51,11 @@ type trains struct {
 	mtu        int
 	etherType  transport.EtherType
 	src        transport.MAC
-	off        bool // the kernel, or the NIC, refuses trains
-	sendsOne   bool // by one queue
+	off        bool // the kernel refuses trains
+	sendsOne   bool // by one queue, in which plain frames and trains keep their order
 	receiveOne bool // likewise
 	stations   *stations
-	unordered  bool // there is a station to which plain frames and trains may overtake each other
+	unordered  bool // there was a station to which plain frames and trains may overtake each other
 	answers    tokenbucket.Bucket
 	plain      plainSockets // on this host, by the same interface; of the goroutine that polls
 
@@ -81,7 +83,7 @@ func openTrains(ifi *net.Interface, nic Driver, src transport.MAC, etherType tra
 	setBuffer(fd, unix.SO_SNDBUF, unix.SO_SNDBUFFORCE, trainSendBuffer)
 	t := &trains{
 		fd: fd, mtu: ifi.MTU, etherType: etherType, src: src,
-		sendsOne: nic.TxQueues == 1, receiveOne: nic.RxQueues == 1,
+		sendsOne: nic.TxQueues == 1 && nic.Fifo, receiveOne: nic.RxQueues == 1 && !nic.Steers,
 		stations: newStations(rand.Uint64), answers: tokenbucket.New(answerRate, answerBurst),
 		plain: newPlainSockets(ifi.Index, etherType),
 	}
@@ -91,9 +93,23 @@ func openTrains(ifi *net.Interface, nic Driver, src transport.MAC, etherType tra
 
 // TakesTrains reports whether a link sends and receives trains. Those of granted sockets do not:
 // the service's filter looks at the port of one message, and a train has many. Nor do links for all
-// EtherTypes, or for IPv4: nothing tells trains from other packets.
+// EtherTypes, or for IPv4: nothing tells trains from other packets. Nor do those of older kernels.
 func TakesTrains(not bool, granted *Granted, t transport.EtherType) bool {
-	return !not && granted == nil && t != transport.EtherTypeAny && t != etherTypeIPv4
+	return !not && granted == nil && t != transport.EtherTypeAny && t != etherTypeIPv4 && kernelTakesTrains()
+}
+
+var kernelTakesTrains = sync.OnceValue(func() bool {
+	var name unix.Utsname
+	return unix.Uname(&name) == nil && describesTrains(unix.ByteSliceToString(name.Release[:]))
+})
+
+// describesTrains reports whether a kernel of that release tells a socket with PACKET_VNET_HDR how
+// it has joined UDP packets: Linux 6.2 and later. An older one joins them, too, but drops what it
+// cannot describe, and a ring keeps the slot of that: the link is deaf from then on.
+func describesTrains(release string) bool {
+	var major, minor int
+	n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor)
+	return n == 2 && (major > 6 || major == 6 && minor >= 2)
 }
 
 func (t *trains) close() error { return errors.Join(unix.Close(t.fd), t.plain.close()) }
@@ -166,8 +182,9 @@ func (t *trains) takes(now monotime.Time, frames []transport.Frame) *station {
 	return st
 }
 
-// sendTrain sends frames as one train, and returns how many were taken: all, or none.
-func (s *sender) sendTrain(frames []transport.Frame) (int, error) {
+// sendTrain sends frames as one train to a station, and returns how many were taken: all, or none.
+// A device without a queue that has the kernel cut trains may have sent some of none.
+func (s *sender) sendTrain(frames []transport.Frame, to *station) (int, error) {
 	t, f := s.trains, &frames[0]
 	if err := transport.CheckFrame(f, s.mtu); err != nil {
 		return 0, err
@@ -187,7 +204,7 @@ func (s *sender) sendTrain(frames []transport.Frame) (int, error) {
 	case unix.ENETDOWN, unix.ENXIO, unix.ENODEV:
 		return 0, e
 	}
-	t.off = true // the frames go as they are, and meet the error again if it is another one
+	to.refused(clock.Now()) // the frames go as they are, and meet the error again if it is another one
 	return 0, nil
 }
 
@@ -280,8 +297,9 @@ func (s *sender) control(kind trainKind, like *transport.Frame, b []byte) {
 	}
 	now := clock.Now()
 	if kind == trainAnswer {
-		t.stations.answered(now, &c)
-		t.unordered = t.unordered || !c.ordered || !t.sendsOne
+		if t.stations.answered(now, &c) {
+			t.unordered = t.unordered || !c.ordered || !t.sendsOne
+		}
 		return
 	}
 	if !t.answers.Take(int64(now.Since())) {

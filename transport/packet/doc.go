@@ -36,7 +36,7 @@ type Config struct {
 	// NoTrains sends and receives each frame as a packet, as granted sockets and links for IPv4 or
 	// transport.EtherTypeAny do anyway: see package ring. As long as the link is open, no program
 	// that shares the interface is sent trains; those that were on their way before, for up to
-	// 3.5 s, are lost to this link.
+	// 0.9 s, are lost to this link.
 	NoTrains bool
 	// Grant is sockets that a service has opened for this program. Without one, Open asks for it by
 	// itself where the system refuses a socket. The link takes it: it is closed with the link, and

@@ -41,8 +41,13 @@
 // through the kernel as one packet, behind an IPv4 and a UDP header each, and come out of Poll as
 // frames again: a train costs the kernel little more than a frame does. The longest frame that can
 // be part of one is TrainMTU. A station is sent trains only while it says that they arrive: others
-// get frames as they are. docs/decisions/013-trains.md has the reasons and the limits: beside a
-// virtual machine that is not trusted, set NoTrains.
+// get frames as they are. A train and a frame that goes alone are of two flows, which may overtake
+// each other: on NICs with several queues, through queueing disciplines other than a FIFO
+// (fq_codel), and where the receiver steers flows (RPS) or joins datagrams. The links look for
+// these when they open, and frames that go alone then have a train's headers, too.
+//
+// docs/decisions/013-trains.md has the reasons and the limits: beside a virtual machine that is not
+// trusted, set NoTrains.
 //
 // Source: MCD §2.3 (one copy from the ring to the user's buffer); the kernel's
 // Documentation/networking/packet_mmap.rst.
@@ -76,7 +81,7 @@ type Config struct {
 	// NoTrains sends and receives each frame as a packet, as granted sockets and links for IPv4 or
 	// transport.EtherTypeAny do anyway: see the package's documentation. As long as the link is
 	// open, no program that shares the interface is sent trains; those that were on their way
-	// before, for up to 3.5 s, are lost to this link.
+	// before, for up to 0.9 s, are lost to this link.
 	NoTrains bool
 	// Grant is sockets that a service has opened for this program. Without one, Open asks for it by
 	// itself where the system refuses a socket. The link takes it: it is closed with the link, and

@@ -128,11 +128,11 @@ func (l *Link) Poll(frames []transport.Frame) (int, error) {
 func (l *Link) receive(frames []transport.Frame) (n int) {
 	r := &l.socket.ring
 	l.tpids, l.stamps = l.tpids[:0], l.stamps[:0]
-	stamping := afpacket.Stamping(&l.attachment)
+	stamping := afpacket.Stamping(&l.attachment) // once: of each frame there is a stamp, or of none
 	if l.trains == nil {
 		r.release(0)
 	} else {
-		n = l.resume(frames)
+		n = l.resume(frames, stamping)
 	}
 	looked := int(r.taken) // the slot of a train of which frames were left
 	for ; n < len(frames) && looked < r.slots() && !l.trains.full(); looked++ {
@@ -143,7 +143,7 @@ func (l *Link) receive(frames []transport.Frame) (n int) {
 		received := slot.received()
 		cars, isTrain := 0, false
 		if l.trains != nil {
-			cars, isTrain = l.receiveTrain(slot, received, frames[n:])
+			cars, isTrain = l.receiveTrain(slot, received, frames[n:], stamping)
 		}
 		if !isTrain && afpacket.Accept(&l.attachment, received, &frames[n]) {
 			cars = 1

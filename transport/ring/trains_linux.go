@@ -39,7 +39,7 @@ func (t *trains) buffer() []byte {
 
 // resume begins a Poll: it gives back what the last one handed out, but not the memory of frames
 // that are left, and hands those out.
-func (l *Link) resume(frames []transport.Frame) int {
+func (l *Link) resume(frames []transport.Frame, stamping bool) int {
 	t := l.trains
 	if !t.train.Left() {
 		t.used = 0
@@ -54,15 +54,15 @@ func (l *Link) resume(frames []transport.Frame) int {
 		t.used = 1
 		l.socket.ring.release(0)
 	}
-	return l.nextOfTrain(frames)
+	return l.nextOfTrain(frames, stamping)
 }
 
-// nextOfTrain hands out frames of the train.
-func (l *Link) nextOfTrain(frames []transport.Frame) int {
+// nextOfTrain hands out frames of the train, which have no stamps.
+func (l *Link) nextOfTrain(frames []transport.Frame, stamping bool) int {
 	n := l.trains.train.Next(frames)
 	for range n {
 		l.tpids = append(l.tpids, l.trains.tpid)
-		if afpacket.Stamping(&l.attachment) {
+		if stamping {
 			l.stamps = append(l.stamps, transport.Stamp{})
 		}
 	}
@@ -79,7 +79,9 @@ func (s *socket) receive(buf []byte) (size int, e unix.Errno) {
 
 // receiveTrain hands out frames of the train in a slot, or of which the slot tells. isTrain is
 // false if the slot has a frame as it is.
-func (l *Link) receiveTrain(s slot, in afpacket.Received, frames []transport.Frame) (n int, isTrain bool) {
+func (l *Link) receiveTrain(
+	s slot, in afpacket.Received, frames []transport.Frame, stamping bool,
+) (n int, isTrain bool) {
 	t := l.trains
 	virtio := s.beforeFrame(afpacket.VirtioLen)
 	long := s.header.Status&unix.TP_STATUS_COPY != 0
@@ -103,5 +105,5 @@ func (l *Link) receiveTrain(s slot, in afpacket.Received, frames []transport.Fra
 	if long {
 		t.used++
 	}
-	return l.nextOfTrain(frames), true
+	return l.nextOfTrain(frames, stamping), true
 }

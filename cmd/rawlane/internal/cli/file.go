@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,7 +14,8 @@ import (
 	"github.com/rawlane/rawlane/internal/filelink"
 )
 
-// WriteFile replaces the file that a flag names: all of the content or none.
+// WriteFile replaces the file that a flag names: all of the content or none, also where the power
+// fails.
 func WriteFile(flag, file string, content []byte) error {
 	if err := NotStandard("--"+flag, file); err != nil {
 		return err
@@ -38,8 +40,8 @@ func CheckFile(flag, file string) error {
 	if inPlace {
 		return nil
 	}
-	part := partOf(target)
-	if err = os.WriteFile(part, nil, 0o666); err == nil {
+	part, err := writePart(target, nil)
+	if err == nil {
 		err = os.Remove(part)
 	}
 	return fileError(flag, file, err)
@@ -78,9 +80,24 @@ func FolderError(variable string, err error) error {
 	return fmt.Errorf("%w (want %s to name a folder that is there and that you may write to)", err, variable)
 }
 
-// partOf names a file that is being written. It is this process's own: others may write the same
-// file, and what users have beside it stays.
-func partOf(file string) string { return fmt.Sprintf("%s.%d.part", file, os.Getpid()) }
+// writePart makes a file beside the one that is to be replaced, and has the disk keep it. It is the
+// caller's own: others may write the same file, on other hosts too, and what users have beside it
+// stays. After an error nothing is left.
+func writePart(file string, content []byte) (part string, err error) {
+	part = fmt.Sprintf("%s.%016x.part", file, rand.Uint64())
+	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return part, err
+	}
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = os.Remove(part) // the first error is the one to report
+	}
+	return part, err
+}
 
 // resolve follows links to what is to be written: a link that were replaced would be gone. What is
 // no regular file, or a name of one that is open, such as /dev/stdout, is written in place.
@@ -107,13 +124,12 @@ func replaceFile(file string, content []byte) error {
 	if inPlace {
 		return os.WriteFile(file, content, 0o666)
 	}
-	part := partOf(file)
-	err := os.WriteFile(part, content, 0o666)
-	if err == nil {
-		err = os.Rename(part, file)
-	}
+	part, err := writePart(file, content)
 	if err != nil {
-		_ = os.Remove(part) // it may not be there
+		return err
+	}
+	if err = os.Rename(part, file); err != nil {
+		_ = os.Remove(part) // the first error is the one to report
 	}
 	return err
 }
