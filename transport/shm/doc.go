@@ -37,8 +37,10 @@
 // # Promises
 //
 // As on the in-memory fabric a sender is told transport.ErrBusy where a receiver's ring is full,
-// and no frame for one station is lost while both links are open. A multicast does not wait for the
-// slowest: a copy for which a ring has no room is dropped, and counted as the receiver's RxDropped.
+// and no frame for one station is lost while both links are open and read. One that has not read
+// for a second, as its process was stopped, loses what there is no room for, as on a wire. A
+// multicast does not wait for the slowest: a copy for which a ring has no room is dropped. Both are
+// counted as the receiver's RxDropped.
 //
 // Memory: a ring has 512 KiB for an MTU of 9,000 bytes, and takes only as much as it was ever
 // filled: 4 KiB where the receiver keeps up. n nodes have n(n-1) rings: 32 nodes have 4 MiB, and

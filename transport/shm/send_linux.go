@@ -1,6 +1,8 @@
 package shm
 
 import (
+	"time"
+
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/shm/internal/records"
 )
@@ -82,7 +84,9 @@ func (l *Link) sendMemory(frames []transport.Frame) (int, error) {
 }
 
 // put writes a frame to a station's ring. The result is None if there is no room but will be, and
-// Broken if the station will not take it: it is gone, or cut off.
+// Broken if the station will not take it: it is gone, or cut off. What is for one that does not
+// read for long is dropped, as on a wire: what waits for it would keep a program's broadcasts, and
+// all behind these, from going.
 func (l *Link) put(s *station, f *transport.Frame) records.Result {
 	if s.writer == nil || s.refused {
 		return records.Broken
@@ -106,6 +110,10 @@ func (l *Link) put(s *station, f *transport.Frame) records.Result {
 	case records.None:
 		if s.writer.Closed() {
 			return records.Broken
+		}
+		if !f.Dst.IsMulticast() && s.still.refused(s.writer.Read(), time.Now()) {
+			s.writer.Drop()
+			return records.Done
 		}
 	}
 	return result

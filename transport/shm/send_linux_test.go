@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -117,6 +118,83 @@ func TestCounters_OfAStationThatClosed(t *testing.T) {
 	})
 	if n := a.Counters().RxDropped; n != 3 {
 		t.Errorf("%d dropped, want 3", n)
+	}
+}
+
+// A station that has not read its full ring for a second counts as stopped: what is for it is
+// dropped, and nothing that others are sent waits for it. Once it reads it gets what comes.
+func TestSend_ToOneThatIsStopped(t *testing.T) {
+	dir := Folder(t)
+	a, b := opened(t, dir, 1), opened(t, dir, 2)
+	eventually(t, "they do not meet", func() bool { return len(a.Stations()) == 1 && len(b.Stations()) == 1 })
+	f := []transport.Frame{{Dst: b.MAC(), Payload: make([]byte, 64)}}
+	sent := 0
+	for ; ; sent++ {
+		if _, err := a.Send(f); errors.Is(err, transport.ErrBusy) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := a.stations.Load().byMAC[b.MAC()]
+	s.still.since = stopsAfter - 1
+	s.still.last = s.still.last.Add(-time.Hour)
+	for range 3 {
+		if n, err := a.Send(f); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	in := make([]transport.Frame, 64)
+	for came := 0; came < sent; {
+		n, err := b.Poll(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		came += n
+	}
+	if n := b.Counters().RxDropped; n != 3 {
+		t.Errorf("%d dropped, want 3", n)
+	}
+	if n, err := b.Poll(in); n != 0 || err != nil { // gives the last ones back
+		t.Fatal(n, err)
+	}
+	n, err := 0, error(nil)
+	for ; err == nil; n++ {
+		_, err = a.Send(f)
+	}
+	if !errors.Is(err, transport.ErrBusy) || n < sent/2 {
+		t.Errorf("after it has read: %v for frame %d", err, n)
+	}
+}
+
+// Refusals count as a stop if nothing is read for a second, and only the time in which the sender
+// tries: it may have been stopped, too.
+func TestStill(t *testing.T) {
+	now := time.Now()
+	var s still
+	for _, c := range []struct {
+		name  string
+		read  uint64
+		after time.Duration
+		times int
+		want  bool
+	}{
+		{"the first", 8, 0, 1, false},
+		{"an hour later", 8, time.Hour, 1, false},
+		{"for less than a second", 8, stillStep, 18, false},
+		{"for a second", 8, stillStep, 1, true},
+		{"and longer", 8, 1, 3, true},
+		{"it has read", 16, stillStep, 20, false},
+		{"for a second again", 16, stillStep, 1, true},
+	} {
+		got := false
+		for range c.times {
+			now = now.Add(c.after)
+			got = s.refused(c.read, now)
+		}
+		if got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -33,8 +34,38 @@ type station struct {
 	woken   uint64 // the sleep in which it was woken last
 	rung    bool   // in Link.open: to be committed, and its bell rung
 	refused bool   // cut off
+	still   still
 
 	ringMemory, bellMemory []byte
+}
+
+// still is for how long a full ring was not read.
+type still struct {
+	read  uint64 // by then
+	last  time.Time
+	since time.Duration
+}
+
+// Bounds of that.
+const (
+	// stopsAfter is how long a full ring may go unread until its station counts as stopped. It is
+	// less than protocols above wait for a peer (2 s).
+	stopsAfter = time.Second
+	// stillStep is how much the time between two refusals counts: this process may have been
+	// stopped meanwhile, with the other one.
+	stillStep = 50 * time.Millisecond
+)
+
+// refused notes that there was no room, and reports whether the station counts as stopped: by a
+// debugger, or by a signal.
+func (s *still) refused(read uint64, now time.Time) bool {
+	if read != s.read || s.last.IsZero() {
+		*s = still{read: read, last: now}
+		return false
+	}
+	s.since += min(now.Sub(s.last), stillStep)
+	s.last = now
+	return s.since >= stopsAfter
 }
 
 // source is a ring that a link reads.

@@ -279,6 +279,9 @@ func (w *Writer) Commit() {
 // tried once more afterwards.
 func (w *Writer) Want() { w.want.Store(1) }
 
+// Read returns how many bytes the reader had given back as of the last Put that was refused.
+func (w *Writer) Read() uint64 { return w.seen }
+
 // Closed reports whether nobody reads any more.
 func (w *Writer) Closed() bool { return w.shut.Load() != 0 }
 
