@@ -29,9 +29,6 @@ type Silence struct {
 // Heard ends the silence.
 func (s *Silence) Heard() { s.asks = 0 }
 
-// Queries returns how often the member was asked since it was heard.
-func (s *Silence) Queries() int { return s.asks }
-
 // Query notes a question. Of the time since the one before, no more counts than twice what usually
 // lies between two: if more has passed, this node stood still, and the answers may not be read yet.
 // So more than half of Queries are asked before a timeout has counted.

@@ -46,12 +46,12 @@ func TestSilence_Over(t *testing.T) {
 			t.Errorf("%s: over is %t (%d), want %t", c.name, over, why, c.over)
 		}
 		s.Heard()
-		if _, over := s.Over(peerTimeout); over || s.Queries() != 0 || s.Doubtful(peerTimeout) {
+		if _, over := s.Over(peerTimeout); over || s.asks != 0 || s.Doubtful(peerTimeout) {
 			t.Errorf("%s: it was heard, and is over", c.name)
 		}
 		s.Query(last.Add(step), peerTimeout)
-		if s.Queries() != 1 || s.silent != 0 || s.excused != 0 {
-			t.Errorf("%s: after it was heard, one query counts %d, %v", c.name, s.Queries(), s.silent)
+		if s.asks != 1 || s.silent != 0 || s.excused != 0 {
+			t.Errorf("%s: after it was heard, one query counts %d, %v", c.name, s.asks, s.silent)
 		}
 	}
 }
@@ -141,9 +141,9 @@ func TestSilence_Begins(t *testing.T) {
 			s.Query(now, c.timeout)
 			s.Query(now.Add(1), c.timeout)
 			s.Excuse(c.timeout)
-			if s.Query(now.Add(1+late), c.timeout); s.Queries() != want || (s.silent+s.excused == 0) != (want == 1) {
+			if s.Query(now.Add(1+late), c.timeout); s.asks != want || (s.silent+s.excused == 0) != (want == 1) {
 				t.Errorf("timeout %v, %v after the last query: %d queries, silent for %v and %v",
-					c.timeout, late, s.Queries(), s.silent, s.excused)
+					c.timeout, late, s.asks, s.silent, s.excused)
 			}
 		}
 	}

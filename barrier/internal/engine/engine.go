@@ -211,7 +211,7 @@ func (e *Engine) Arrive(now monotime.Time, number uint8, out []Send) ([]Send, er
 
 // beginStep begins to wait in a step.
 func (e *Engine) beginStep(m *machine, now monotime.Time) {
-	m.begun = now
+	m.begun, m.nacks = now, 0
 	least := max(firstNack, time.Duration(e.cfg.Size)*nackShare)
 	m.interval = min(max(least, m.stepTime.RTO(0, 0)), e.cfg.PeerTimeout/nacksPerTimeout)
 	m.next = now.Add(m.interval)
@@ -296,6 +296,7 @@ func (e *Engine) Advance(now monotime.Time, out []Send) []Send {
 // nack sends nacks to the members that m's step awaits.
 func (e *Engine) nack(m *machine, now monotime.Time, out []Send) []Send {
 	m.nacked = true
+	m.nacks++
 	m.interval = min(2*m.interval, e.cfg.PeerTimeout/nacksPerTimeout)
 	m.next = now.Add(m.interval)
 	s := &e.plan.steps[m.step]
@@ -314,10 +315,9 @@ func (e *Engine) nack(m *machine, now monotime.Time, out []Send) []Send {
 			e.Doubt(now) // others may be gone, too
 		}
 		e.stats.Nacks++
-		nic := p.silence.Queries() % e.cfg.NICs
 		msg := e.message(Nack, m.number, a.Label, m.generation)
 		msg.Heard = e.incarnations[a.From] != 0
-		out = append(out, Send{a.From, nic, msg})
+		out = append(out, Send{a.From, m.nacks % e.cfg.NICs, msg})
 	}
 	return out
 }

@@ -29,6 +29,7 @@ type machine struct {
 
 	begun    monotime.Time  // the instant that this step began
 	nacked   bool           // a nack was sent in this generation: its times mean nothing
+	nacks    int            // rounds of them in this step: each goes by another network
 	interval time.Duration  // until the next nack
 	next     monotime.Time  // the instant of the next nack
 	stepTime congestion.RTT // how long steps usually take
