@@ -189,12 +189,13 @@ func (m *Membership) move(node mcd.NodeID, place mcd.Place) {
 	_ = m.ep.SetNodes(nodes) // the addresses are as they were
 }
 
-// send sends the core's announcements. That a link is busy, or down for a moment, is no error: they
-// are repeated.
+// send sends the core's announcements by each network. That a link is busy, or down for a moment,
+// is no error: they are repeated. Nor is that one is gone, while there is another.
 func (m *Membership) send() error {
 	var b []byte
 	for i := range m.out {
 		a := &m.out[i].Announcement
+		var gone []error
 		for nic := range m.ep.NICs() {
 			a.NIC = uint8(nic)
 			b = a.Append(b[:0])
@@ -204,8 +205,11 @@ func (m *Membership) send() error {
 			}
 			err := m.port.TrySend(nic, to, b)
 			if err != nil && !errors.Is(err, transport.ErrBusy) && !errors.Is(err, transport.ErrInterfaceDown) {
-				return err
+				gone = append(gone, err)
 			}
+		}
+		if len(gone) == m.ep.NICs() {
+			return errors.Join(gone...)
 		}
 	}
 	return nil

@@ -108,3 +108,33 @@ func TestRestartedNodeAtAnotherAddress(t *testing.T) {
 		}
 	})
 }
+
+// A node with two networks, of which the first link is gone, answers by the second one those that
+// begin anew.
+func TestRestartedNodeIsAnswered_ByTheNetworkThatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSegment(t, 2)
+		first := s.links()
+		nodes := []*mcd.Endpoint{s.node(mcd.Config{Node: 0}, first...), s.node(mcd.Config{Node: 1})}
+		for _, r := range joinAll(nodes, 2, time.Minute) {
+			if r.err != nil {
+				t.Fatal(r.err)
+			}
+		}
+		macs := []transport.MAC{nodes[1].MAC(0), nodes[1].MAC(1)}
+		if err := errors.Join(nodes[1].Close(), first[0].Close()); err != nil {
+			t.Fatal(err)
+		}
+		var links []transport.Link
+		for nic, mac := range macs {
+			l, err := s.f.Attach(s.switches[nic], fabric.Station{MAC: mac})
+			if err != nil {
+				t.Fatal(err)
+			}
+			links = append(links, l)
+		}
+		if r := joinAll([]*mcd.Endpoint{s.node(mcd.Config{Node: 1}, links...)}, 2, time.Minute)[0]; r.err != nil {
+			t.Error(r.err)
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
@@ -186,6 +187,10 @@ func (f *Failover) Answered(
 	return f.steps
 }
 
+// overtakes is how late a probe may come at most that another one has overtaken. One with a lower
+// number that comes later is of a peer that was not heard for so long that the numbers came round.
+const overtakes = time.Hour
+
 // Heard takes a peer's probe: its body, and the peer's incarnation, a number that changes each time
 // that the peer begins anew. It ignores bodies that are not failover's.
 func (f *Failover) Heard(
@@ -197,7 +202,7 @@ func (f *Failover) Heard(
 	if p == nil || !ad.parse(body) {
 		return out
 	}
-	if p.heard && p.incarnation == incarnation && int32(ad.number-p.newest) <= 0 {
+	if p.heard && p.incarnation == incarnation && int32(ad.number-p.newest) <= 0 && now.Sub(p.heardAt) < overtakes {
 		return out // a newer one has overtaken it
 	}
 	p.heard, p.incarnation, p.newest, p.heardAt = true, incarnation, ad.number, now

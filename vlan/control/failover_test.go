@@ -469,38 +469,3 @@ func TestFailoverForgetsRemovedPeers(t *testing.T) {
 		t.Error("a VID of a peer that was removed")
 	}
 }
-
-// A peer that is removed and set again after weeks is heard by the other end, which has gone on
-// watching: its probes' numbers are higher than those before, modulo 2^32.
-func TestFailoverIsHeardAfterWeeks(t *testing.T) {
-	for _, days := range []int{1, 26, 40, 60} {
-		decider, follower := newEnd(t, low, high), newEnd(t, high, low)
-		tell := func() {
-			t.Helper()
-			decider.run(time.Second)
-			for _, s := range decider.steps {
-				if s.Body != nil {
-					follower.f.Heard(follower.now, low, 1, s.Body, nil)
-				}
-			}
-			decider.steps = nil
-		}
-		tell()
-		for range days { // of a probe every ten minutes, in place of ten a second
-			for range 144 {
-				decider.now = decider.now.Add(10 * time.Minute)
-				decider.take(decider.f.Advance(decider.now, nil))
-			}
-		}
-		follower.now = decider.now
-		tell()
-		decider.f.RemovePeer(high)
-		if _, err := decider.f.SetPeer(decider.now, high, 20, nil); err != nil {
-			t.Fatal(err)
-		}
-		tell()
-		if vid, _ := follower.f.VID(low); vid != 20 {
-			t.Errorf("after %d days: the follower is on VID %d, want 20", days, vid)
-		}
-	}
-}

@@ -128,6 +128,9 @@ func (f *Failover) probe(path *path) {
 		p.number = tick
 	}
 	path.last = p.number
+	if int32(p.number-path.first) > answersFor { // it has been down for weeks
+		path.first = p.number - answersFor
+	}
 	if !path.waiting {
 		if path.misses == 0 && path.state != PathDown {
 			path.first = p.number
@@ -141,6 +144,10 @@ func (f *Failover) probe(path *path) {
 	f.steps = append(f.steps, FailoverStep{Peer: p.mac, VID: path.vid, Body: body})
 }
 
+// answersFor is how many numbers of probes, a millisecond each, an answer may be old on a path that
+// is down. Numbers are compared modulo 2^32: of those of 25 days ago none is later.
+const answersFor = 1 << 30
+
 // probeAll probes all paths to a peer: to learn their states, and to advertise what is new.
 func (f *Failover) probeAll(p *peer) {
 	for _, path := range p.paths {
@@ -149,7 +156,7 @@ func (f *Failover) probeAll(p *peer) {
 }
 
 // awaits reports whether the answer to a probe tells something new. On a path that is down, each
-// answer to a probe since then does.
+// answer to a probe since then does, if it is of the last answersFor.
 func (path *path) awaits(number uint32) bool {
 	if path.linkDown || !path.waiting && path.misses == 0 && path.state != PathDown {
 		return false

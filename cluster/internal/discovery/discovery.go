@@ -10,7 +10,7 @@
 //	Settling  a conflict               Failed    "I am k"
 //	Settling  SettleInterval is over   Complete  -
 //	Complete  "I am j, seeking"        Complete  "I am k, complete" to j, once per AnswerInterval
-//	any       a known node, seeking    same      as above; it has begun anew, with a new place
+//	any       a known node elsewhere   same      as above; it has begun anew, and has a new place
 //	Complete  a conflict with itself   Complete  the same: the newcomer notices
 //	Complete  a conflict of others     Complete  - (an answer would let the newcomer in)
 //	any       anything else            same      -
@@ -278,7 +278,7 @@ func (d *Discovery) Handle(
 		d.enter(now, s)
 		return d.answer(now, out)
 	}
-	if known := d.heard[node]; a.Seeking && known.Place != a.Place {
+	if known := d.heard[node]; known.Place != a.Place { // one that has begun anew need not seek
 		known.Place = a.Place
 		d.heard[node] = known
 		d.moves++

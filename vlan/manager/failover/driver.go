@@ -3,7 +3,6 @@ package failover
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -340,8 +339,8 @@ func (d *Driver) moveDrained(p *peer, m Move) {
 		return d.change(&m)
 	}
 	m.Err = mcd.AddressDrain{Endpoint: d.ep}.Drain(ctx, change, m.Peer)
-	if errors.Is(m.Err, context.DeadlineExceeded) || errors.Is(m.Err, mcd.ErrNoAnswer) {
-		_ = change() // the drain's error is the one to report
+	if m.Err != nil && d.ctx.Err() == nil {
+		_ = change() // again, where it was done; the drain's error is the one to report
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -52,7 +52,8 @@ func (m *moves) take() (all []failover.Move) {
 	return all
 }
 
-func newNetwork(t *testing.T) *network {
+// newNetwork makes one. Nodes have more links besides, if there is a function that makes them.
+func newNetwork(t *testing.T, more ...func(k int) transport.Link) *network {
 	t.Helper()
 	f, err := fabric.New(fabric.Config{})
 	if err != nil {
@@ -68,22 +69,27 @@ func newNetwork(t *testing.T) *network {
 			}
 		}
 	}
-	var links []transport.Link
+	var links [][]transport.Link
 	var nodes []mcd.Node
 	for k := range 4 {
 		l, err := f.Attach(leaves[k/2], fabric.Station{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		links = append(links, l)
+		links = append(links, []transport.Link{l})
 		nodes = append(nodes, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{l.MAC()}})
+		for _, open := range more {
+			l := open(k)
+			links[k] = append(links[k], l)
+			nodes[k].MACs = append(nodes[k].MACs, l.MAC())
+		}
 	}
 	for k, l := range links {
 		table, err := vlan.NewTable([]vlan.Route{{Dst: transport.Broadcast, OptionalTag: transport.Tagged(transport.Tag{VID: 1, PCP: 2})}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		ep, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: nodes, Router: table, Spin: -1}, l)
+		ep, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: nodes, Router: table, Spin: -1}, l...)
 		if err != nil {
 			t.Fatal(err)
 		}

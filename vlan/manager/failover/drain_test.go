@@ -1,0 +1,54 @@
+package failover_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/linktest"
+	"github.com/rawlane/rawlane/vlan/control"
+)
+
+// unplugged is a link whose interface is down.
+type unplugged struct{ transport.Link }
+
+func (unplugged) Send([]transport.Frame) (int, error) { return 0, transport.ErrInterfaceDown }
+
+// A pair is taken back to the VID that it prefers also where the drain fails at once, as another
+// interface of the node is down: the route has no override then, and nothing is told to be dead.
+func TestADrainThatFailsChangesTheRoute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t, func(k int) transport.Link {
+			l, _ := linktest.Pipe()
+			return unplugged{at{l, transport.MAC{2, 0xee, 0, 0, 0, byte(k)}}}
+		})
+		n.watch(t)
+		time.Sleep(3 * time.Second)
+		n.cables[0][0].SetUp(false)
+		time.Sleep(settle)
+		n.expectVIDs(t, 2)
+		n.moves.take()
+		n.cables[0][0].SetUp(true)
+		time.Sleep(3 * watched.WaitToRestore)
+		n.expectVIDs(t, 1)
+		moved := n.moves.take()
+		if len(moved) != 8 {
+			t.Errorf("%d moves back, want 8: %v", len(moved), moved)
+		}
+		for _, m := range moved {
+			if !m.Drained || m.Reason == control.MoveMissed || !errors.Is(m.Err, transport.ErrInterfaceDown) {
+				t.Errorf("%v: drained %v, %v", m, m.Drained, m.Err)
+			}
+		}
+	})
+}
+
+// at is a link with another address.
+type at struct {
+	transport.Link
+	mac transport.MAC
+}
+
+func (l at) MAC() transport.MAC { return l.mac }
