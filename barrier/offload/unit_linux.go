@@ -31,6 +31,7 @@ const (
 type Unit struct {
 	mac     transport.MAC
 	program *program.Program
+	carrier *afxdp.Carrier
 
 	mu    sync.Mutex // guards what follows
 	state [slots]slotState
@@ -44,7 +45,8 @@ type slotState struct {
 }
 
 // Open loads the program and attaches it to an interface: in the driver if it can, else in the
-// kernel's generic code. It counts nothing yet.
+// kernel's generic code. It counts nothing yet. Many NICs start anew then: Open waits until the
+// carrier is back, five seconds at most.
 //
 // Errors: ErrOccupied; transport.ErrPermission, ErrNoInterface, ErrNotSupported.
 func Open(ifname string) (*Unit, error) {
@@ -63,6 +65,19 @@ func open(ifname string) (*Unit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", transport.ErrNoInterface, err)
 	}
+	carrier, err := afxdp.OpenCarrier(ifi)
+	if err != nil {
+		return nil, err
+	}
+	u, err := openOn(ifi, carrier)
+	if err != nil {
+		return nil, errors.Join(err, carrier.Close())
+	}
+	return u, nil
+}
+
+// openOn opens a unit that has the carrier for its own.
+func openOn(ifi *net.Interface, carrier *afxdp.Carrier) (*Unit, error) {
 	mac, err := transport.MACFrom(ifi.HardwareAddr)
 	if err != nil {
 		return nil, err
@@ -71,14 +86,17 @@ func open(ifname string) (*Unit, error) {
 	if err != nil {
 		return nil, explain("load the XDP program", err)
 	}
-	if err := attach(p, ifi); err != nil {
+	await := carrier.Watch()
+	err = attach(p, ifi)
+	await() // else members would be silent in the first barrier
+	if err != nil {
 		explained := explain("attach the XDP program", err)
 		if occupied(err) {
-			explained = fmt.Errorf("%w%s", explained, heldBy(afxdp.Holder(ifi.Index), ifname))
+			explained = fmt.Errorf("%w%s", explained, heldBy(afxdp.Holder(ifi.Index), ifi.Name))
 		}
 		return nil, errors.Join(explained, p.Close(), p.Unmap())
 	}
-	return &Unit{mac: mac, program: p, open: true}, nil
+	return &Unit{mac: mac, program: p, carrier: carrier, open: true}, nil
 }
 
 // attach attaches the program, in the driver if it can. On a veth that needs a program at the other
@@ -180,20 +198,32 @@ func (u *Unit) remove(keys []slot.Key) {
 }
 
 // Close takes the program off the interface. Barriers of groups that still use the unit go on in
-// the processes. Further calls do nothing.
+// the processes. Many NICs start anew then: Close waits until the carrier is back, five seconds at
+// most. Further calls do nothing.
 func (u *Unit) Close() error {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if !u.open {
+	await, err := u.close()
+	if await == nil {
 		return nil
 	}
-	u.open = false
-	err := u.program.Close()
-	if !u.inUse() {
-		err = errors.Join(err, u.program.Unmap())
-	}
-	if err != nil {
+	await() // without the lock: barriers go on, as far as the NIC lets them
+	if err = errors.Join(err, u.carrier.Close()); err != nil {
 		return fmt.Errorf("offload: close: %w", err)
 	}
 	return nil
+}
+
+// close takes the program off, and returns what waits for the carrier; nil if the unit is closed.
+func (u *Unit) close() (await func(), err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.open {
+		return nil, nil
+	}
+	u.open = false
+	await = u.carrier.Watch()
+	err = u.program.Close()
+	if !u.inUse() {
+		err = errors.Join(err, u.program.Unmap())
+	}
+	return await, err
 }
