@@ -280,6 +280,17 @@ func (o *offloaded) await(number uint8, generation uint32) {
 	}
 }
 
+// unawait says that the Center waits no more: the last frame of the generation is to release the
+// others without it.
+func (o *offloaded) unawait(number uint8, generation uint32) {
+	for n := o.numbers[number]; n != nil; n = o.numbers[number] {
+		if n.generation != generation || n.slot.Unawait(generation) {
+			return
+		}
+		o.collect(clock.Now(), n)
+	}
+}
+
 // handle handles a message before the engine does. It returns true if it has counted it.
 func (o *offloaded) handle(now monotime.Time, rank int, m *engine.Message) bool {
 	switch m.Kind {
