@@ -68,6 +68,7 @@ type counted struct {
 	frame      []byte   // of the first release
 	generation uint32   // that is counted, as the engine knows it
 	known      []uint32 // by word: the ranks that it has handled in that generation
+	passed     uint32   // the generation whose last frame the unit passed on, and may still come; 0: none
 }
 
 // offload returns what counts for a member set; nil without a unit, and if this node is not the
@@ -161,6 +162,7 @@ func (o *offloaded) collect(now monotime.Time, n *counted) {
 		generation, phase := n.slot.State()
 		switch phase {
 		case slot.Ours:
+			n.passed = generation
 			o.win(n, generation)
 		case slot.Closed:
 			return
@@ -306,6 +308,10 @@ func (o *offloaded) handle(now monotime.Time, rank int, m *engine.Message) bool 
 	if !o.set.engine.Counts(rank, m) {
 		return false
 	}
+	if m.Generation == n.passed {
+		n.passed = 0
+		return true
+	}
 	switch n.slot.Arrive(rank, m.Generation) {
 	case slot.Stale, slot.Double:
 		return false
@@ -337,8 +343,12 @@ func (o *offloaded) endAll(now monotime.Time) {
 	}
 }
 
-// endFailed ends the counting of numbers that have failed: others may still arrive.
+// endFailed ends the counting of numbers that have failed: others may still arrive. Once it is
+// agreed who is down, those that nobody has entered fail, too.
 func (o *offloaded) endFailed(now monotime.Time) {
+	if o.set.engine.Agreed() != nil {
+		o.endAll(now)
+	}
 	for _, n := range slices.Clone(o.all) {
 		if o.set.engine.Failure(n.number) != nil {
 			o.end(now, n)

@@ -113,6 +113,9 @@ func TestOffload_WakesACenterThatWaits(t *testing.T) {
 		if passed, counted, sent := u.seen(slot.Pass), u.seen(slot.Drop), u.seen(slot.Transmit); passed != 10 || counted != 30 || sent != 0 {
 			t.Errorf("the unit passed %d frames on, counted %d and sent %d releases, want 10, 30 and 0", passed, counted, sent)
 		}
+		if s := all[0].Stats(); s.Late != 0 || s.Duplicates != 0 {
+			t.Errorf("%d late messages and %d doubles, want none", s.Late, s.Duplicates)
+		}
 	})
 }
 
