@@ -21,6 +21,8 @@ import (
 type Unit interface {
 	// MAC returns the NIC's address.
 	MAC() transport.MAC
+	// Interface returns the index of its interface, and the network namespace that this is in.
+	Interface() (index int, namespace string)
 	// Add takes a slot.
 	Add(c *slot.Config) (*slot.Slot, error)
 	// Remove gives back a slot that is closed.
@@ -40,6 +42,24 @@ func checkUnit(ep *mcd.Endpoint, u Unit) error {
 		return fmt.Errorf("barrier: %w: it is for one network, and the endpoint has %d", ErrUnit, ep.NICs())
 	case ep.MAC(0) != u.MAC():
 		return fmt.Errorf("barrier: %w: it is on %v, and the endpoint's link on %v", ErrUnit, u.MAC(), ep.MAC(0))
+	}
+	return checkInterface(ep, u)
+}
+
+// checkInterface refuses a unit on another interface with the link's address, as the port of a
+// bridge has: its releases would not go where the link's frames go.
+func checkInterface(ep *mcd.Endpoint, u Unit) error {
+	index, namespace, attached := ep.Interface(0)
+	if !attached {
+		return nil
+	}
+	other, elsewhere := u.Interface()
+	switch {
+	case other != index:
+		return fmt.Errorf("barrier: %w: it is on interface %d, and the endpoint's link on interface %d, with the same "+
+			"address (open it on the link's interface)", ErrUnit, other, index)
+	case namespace != "" && elsewhere != "" && elsewhere != namespace:
+		return fmt.Errorf("barrier: %w: it is in another network namespace than the endpoint's link", ErrUnit)
 	}
 	return nil
 }

@@ -368,6 +368,55 @@ func TestOffload_TaggedArrivals(t *testing.T) {
 	})
 }
 
+// attached is a link to an interface.
+type attached struct {
+	transport.Link
+	index     int
+	namespace string
+}
+
+func (a attached) Interface() (index int, namespace string) { return a.index, a.namespace }
+
+// A unit is refused that is on another interface than the link, or in another namespace, though it has
+// the link's address: also if the link is wrapped.
+func TestOpen_RefusesUnitsOfAnotherInterface(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		index     int // of the unit's interface; the link's is 7
+		namespace string
+		at        string // the link's
+		want      string
+	}{
+		{"its own", 7, "1", "1", ""},
+		{"the system does not tell the link's namespace", 7, "1", "", ""},
+		{"the system does not tell the unit's namespace", 7, "", "1", ""},
+		{"another one", 8, "1", "1", "barrier: the unit cannot count: it is on interface 8, and the endpoint's link on " +
+			"interface 7, with the same address (open it on the link's interface)"},
+		{"of the same number elsewhere", 7, "2", "1", "barrier: the unit cannot count: it is in another network namespace " +
+			"than the endpoint's link"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var u *unit
+			eps := mcdtest.Open(t, 1, mcdtest.Config{Wrap: func(_ mcd.NodeID, _ int, l transport.Link) transport.Link {
+				lossy, err := fault.New(attached{l, 7, c.at}, rand.New(rand.NewPCG(1, 1)), fault.Config{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				u = newUnit(lossy)
+				u.index, u.namespace = c.index, c.namespace
+				return lossy
+			}})
+			s, err := barrier.Open(eps[0], barrier.Config{Unit: u})
+			if err == nil {
+				err = s.Close()
+			}
+			if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, barrier.ErrUnit) || err.Error() != c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
 // A unit is refused that could not count, with the reason.
 func TestOpen_RefusesUnits(t *testing.T) {
 	for _, c := range []struct {

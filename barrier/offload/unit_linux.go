@@ -13,6 +13,7 @@ import (
 
 	"github.com/rawlane/rawlane/barrier/internal/slot"
 	"github.com/rawlane/rawlane/barrier/offload/internal/program"
+	"github.com/rawlane/rawlane/internal/afpacket"
 	"github.com/rawlane/rawlane/internal/afxdp"
 	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/internal/monotime"
@@ -30,6 +31,8 @@ const (
 // Unit is a program on an interface, and the slots that it shares with this process.
 type Unit struct {
 	mac     transport.MAC
+	index   int    // of the interface
+	netns   string // that the interface is in
 	program *program.Program
 	carrier *afxdp.Carrier
 
@@ -96,7 +99,9 @@ func openOn(ifi *net.Interface, carrier *afxdp.Carrier) (*Unit, error) {
 		}
 		return nil, errors.Join(explained, p.Close(), p.Unmap())
 	}
-	return &Unit{mac: mac, program: p, carrier: carrier, open: true}, nil
+	return &Unit{
+		mac: mac, index: ifi.Index, netns: afpacket.Namespace(), program: p, carrier: carrier, open: true,
+	}, nil
 }
 
 // attach attaches the program, in the driver if it can. On a veth that needs a program at the other
@@ -123,6 +128,10 @@ func driverOf(ifname string) string {
 
 // MAC returns the interface's address.
 func (u *Unit) MAC() transport.MAC { return u.mac }
+
+// Interface returns the index of the interface, and the network namespace that it was in when the
+// unit was opened.
+func (u *Unit) Interface() (index int, namespace string) { return u.index, u.netns }
 
 // Add takes a slot for members, which it opens at a generation. It is for package barrier.
 //

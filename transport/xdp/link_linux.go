@@ -17,8 +17,8 @@ import (
 // joins groups and tells of the interface.
 type attachment = afpacket.Attachment
 
-// Link is a transport.Link, Joiner, WakeupMasker, Namer, Sharer and TypeFilter on one network
-// interface. Its method Promiscuous returns why it has made the NIC promiscuous, or "".
+// Link is a transport.Link, Joiner, WakeupMasker, Namer, Sharer, Attached and TypeFilter on one
+// network interface. Its method Promiscuous returns why it has made the NIC promiscuous, or "".
 type Link struct {
 	attachment
 	door   door
@@ -36,6 +36,7 @@ var (
 	_ transport.WakeupMasker = (*Link)(nil)
 	_ transport.Namer        = (*Link)(nil)
 	_ transport.Sharer       = (*Link)(nil)
+	_ transport.Attached     = (*Link)(nil)
 	_ transport.TypeFilter   = (*Link)(nil)
 )
 
