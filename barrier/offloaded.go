@@ -21,6 +21,8 @@ import (
 type Unit interface {
 	// MAC returns the NIC's address.
 	MAC() transport.MAC
+	// Interface returns the index of its interface, and the network namespace that this is in.
+	Interface() (index int, namespace string)
 	// Add takes a slot.
 	Add(c *slot.Config) (*slot.Slot, error)
 	// Remove gives back a slot that is closed.
@@ -40,6 +42,24 @@ func checkUnit(ep *mcd.Endpoint, u Unit) error {
 		return fmt.Errorf("barrier: %w: it is for one network, and the endpoint has %d", ErrUnit, ep.NICs())
 	case ep.MAC(0) != u.MAC():
 		return fmt.Errorf("barrier: %w: it is on %v, and the endpoint's link on %v", ErrUnit, u.MAC(), ep.MAC(0))
+	}
+	return checkInterface(ep, u)
+}
+
+// checkInterface refuses a unit on another interface with the link's address, as the port of a
+// bridge has: its releases would not go where the link's frames go.
+func checkInterface(ep *mcd.Endpoint, u Unit) error {
+	index, namespace, attached := ep.Interface(0)
+	if !attached {
+		return nil
+	}
+	other, elsewhere := u.Interface()
+	switch {
+	case other != index:
+		return fmt.Errorf("barrier: %w: it is on interface %d, and the endpoint's link on interface %d, with the same "+
+			"address (open it on the link's interface)", ErrUnit, other, index)
+	case namespace != "" && elsewhere != "" && elsewhere != namespace:
+		return fmt.Errorf("barrier: %w: it is in another network namespace than the endpoint's link", ErrUnit)
 	}
 	return nil
 }
@@ -68,6 +88,7 @@ type counted struct {
 	frame      []byte   // of the first release
 	generation uint32   // that is counted, as the engine knows it
 	known      []uint32 // by word: the ranks that it has handled in that generation
+	passed     uint32   // the generation whose last frame the unit passed on, and may still come; 0: none
 }
 
 // offload returns what counts for a member set; nil without a unit, and if this node is not the
@@ -161,6 +182,7 @@ func (o *offloaded) collect(now monotime.Time, n *counted) {
 		generation, phase := n.slot.State()
 		switch phase {
 		case slot.Ours:
+			n.passed = generation
 			o.win(n, generation)
 		case slot.Closed:
 			return
@@ -280,6 +302,17 @@ func (o *offloaded) await(number uint8, generation uint32) {
 	}
 }
 
+// unawait says that the Center waits no more: the last frame of the generation is to release the
+// others without it.
+func (o *offloaded) unawait(number uint8, generation uint32) {
+	for n := o.numbers[number]; n != nil; n = o.numbers[number] {
+		if n.generation != generation || n.slot.Unawait(generation) {
+			return
+		}
+		o.collect(clock.Now(), n)
+	}
+}
+
 // handle handles a message before the engine does. It returns true if it has counted it.
 func (o *offloaded) handle(now monotime.Time, rank int, m *engine.Message) bool {
 	switch m.Kind {
@@ -294,6 +327,10 @@ func (o *offloaded) handle(now monotime.Time, rank int, m *engine.Message) bool 
 	o.collect(now, n)
 	if !o.set.engine.Counts(rank, m) {
 		return false
+	}
+	if m.Generation == n.passed {
+		n.passed = 0
+		return true
 	}
 	switch n.slot.Arrive(rank, m.Generation) {
 	case slot.Stale, slot.Double:
@@ -326,8 +363,12 @@ func (o *offloaded) endAll(now monotime.Time) {
 	}
 }
 
-// endFailed ends the counting of numbers that have failed: others may still arrive.
+// endFailed ends the counting of numbers that have failed: others may still arrive. Once it is
+// agreed who is down, those that nobody has entered fail, too.
 func (o *offloaded) endFailed(now monotime.Time) {
+	if o.set.engine.Agreed() != nil {
+		o.endAll(now)
+	}
 	for _, n := range slices.Clone(o.all) {
 		if o.set.engine.Failure(n.number) != nil {
 			o.end(now, n)

@@ -113,6 +113,9 @@ func TestOffload_WakesACenterThatWaits(t *testing.T) {
 		if passed, counted, sent := u.seen(slot.Pass), u.seen(slot.Drop), u.seen(slot.Transmit); passed != 10 || counted != 30 || sent != 0 {
 			t.Errorf("the unit passed %d frames on, counted %d and sent %d releases, want 10, 30 and 0", passed, counted, sent)
 		}
+		if s := all[0].Stats(); s.Late != 0 || s.Duplicates != 0 {
+			t.Errorf("%d late messages and %d doubles, want none", s.Late, s.Duplicates)
+		}
 	})
 }
 
@@ -188,10 +191,11 @@ func TestOffload_GroupsMasksAndNumbers(t *testing.T) {
 	})
 }
 
-// Done sees what the unit has counted, and a wait that was given up is resumed.
+// Done sees what the unit has counted, and a wait that was given up is resumed. Meanwhile the unit
+// releases the others without the Center, which does not wait.
 func TestOffload_DoneAndResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := openOffload(t, 3, fault.Config{}, 0, nil)
+		c, u := openOffload(t, 3, fault.Config{}, 0, nil)
 		all := c.groups(t, offloadConfig(t))
 		rounds(t, all, 1, barrier.Options{}, 0)
 		ticket := arrive(t, all[0], barrier.Options{})
@@ -209,6 +213,9 @@ func TestOffload_DoneAndResume(t *testing.T) {
 		}
 		arrive(t, all[2], barrier.Options{})
 		synctest.Wait()
+		if sent, passed := u.seen(slot.Transmit), u.seen(slot.Pass); sent != 1 || passed != 0 {
+			t.Errorf("the unit sent %d releases and passed %d frames on, want 1 and 0", sent, passed)
+		}
 		if done, err := ticket.Done(); !done || err != nil {
 			t.Errorf("done %v, %v", done, err)
 		}
@@ -217,6 +224,55 @@ func TestOffload_DoneAndResume(t *testing.T) {
 			t.Errorf("%v, %v", status, err)
 		}
 	})
+}
+
+// While one goroutine of the Center waits, whichever, the last frame wakes it, though another one has
+// given up; behind both the unit releases the others itself.
+func TestOffload_OneOfTwoGivesUp(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		first, second time.Duration // until they give up
+		passed, sent  int
+	}{
+		{"the first", time.Millisecond, time.Hour, 1, 0},
+		{"the second", time.Hour, time.Millisecond, 1, 0},
+		{"both", time.Millisecond, 2 * time.Millisecond, 0, 1},
+		{"both, at once", time.Millisecond, time.Millisecond, 0, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			cluster, u := openOffload(t, 2, fault.Config{}, 0, nil)
+			all := cluster.groups(t, offloadConfig(t))
+			rounds(t, all, 1, barrier.Options{}, 0)
+			ticket := arrive(t, all[0], barrier.Options{})
+			errs := make(chan error, 2)
+			for _, d := range []time.Duration{c.first, c.second} {
+				ctx := shorter(t, context.Background(), d)
+				go func() { errs <- ticket.Wait(ctx) }()
+				synctest.Wait()
+			}
+			time.Sleep(10 * time.Millisecond)
+			u.seen(slot.Pass) // answers of the one that was asked whether it has arrived
+			arrive(t, all[1], barrier.Options{})
+			synctest.Wait()
+			if passed, sent := u.seen(slot.Pass), u.seen(slot.Transmit); passed != c.passed || sent != c.sent {
+				t.Errorf("%s: the unit passed %d frames on and sent %d releases, want %d and %d", c.name, passed, sent, c.passed, c.sent)
+			}
+			ended := 0
+			for range 2 {
+				if err := <-errs; err == nil {
+					ended++
+				} else if !errors.Is(err, barrier.ErrIncomplete) {
+					t.Errorf("%s: %v, want ErrIncomplete", c.name, err)
+				}
+			}
+			if ended != c.passed {
+				t.Errorf("%s: %d waits have seen the end, want %d", c.name, ended, c.passed)
+			}
+			if err := ticket.Wait(limit(t)); err != nil {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		})
+	}
 }
 
 // Done sees it also if nobody has waited.
@@ -310,6 +366,55 @@ func TestOffload_TaggedArrivals(t *testing.T) {
 			}
 		}
 	})
+}
+
+// attached is a link to an interface.
+type attached struct {
+	transport.Link
+	index     int
+	namespace string
+}
+
+func (a attached) Interface() (index int, namespace string) { return a.index, a.namespace }
+
+// A unit is refused that is on another interface than the link, or in another namespace, though it has
+// the link's address: also if the link is wrapped.
+func TestOpen_RefusesUnitsOfAnotherInterface(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		index     int // of the unit's interface; the link's is 7
+		namespace string
+		at        string // the link's
+		want      string
+	}{
+		{"its own", 7, "1", "1", ""},
+		{"the system does not tell the link's namespace", 7, "1", "", ""},
+		{"the system does not tell the unit's namespace", 7, "", "1", ""},
+		{"another one", 8, "1", "1", "barrier: the unit cannot count: it is on interface 8, and the endpoint's link on " +
+			"interface 7, with the same address (open it on the link's interface)"},
+		{"of the same number elsewhere", 7, "2", "1", "barrier: the unit cannot count: it is in another network namespace " +
+			"than the endpoint's link"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var u *unit
+			eps := mcdtest.Open(t, 1, mcdtest.Config{Wrap: func(_ mcd.NodeID, _ int, l transport.Link) transport.Link {
+				lossy, err := fault.New(attached{l, 7, c.at}, rand.New(rand.NewPCG(1, 1)), fault.Config{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				u = newUnit(lossy)
+				u.index, u.namespace = c.index, c.namespace
+				return lossy
+			}})
+			s, err := barrier.Open(eps[0], barrier.Config{Unit: u})
+			if err == nil {
+				err = s.Close()
+			}
+			if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, barrier.ErrUnit) || err.Error() != c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
 }
 
 // A unit is refused that could not count, with the reason.

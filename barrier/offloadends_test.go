@@ -72,12 +72,18 @@ func TestOffload_Leaves(t *testing.T) {
 	})
 }
 
-// Of two members the Center alone decides that the other one is down, and gives back its slot.
+// Of two members the Center alone decides that the other one is down, and gives back its slots: also
+// those of numbers that nobody has entered.
 func TestOffload_OfTwo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, u := openOffload(t, 2, fault.Config{}, 0, nil)
 		all := c.groups(t, offloadConfig(t))
-		rounds(t, all, 2, barrier.Options{}, time.Millisecond)
+		for number := range uint8(3) {
+			rounds(t, all, 2, barrier.Options{Number: number}, time.Millisecond)
+		}
+		if n := slots(u); n != 3 {
+			t.Errorf("%d slots are taken, want 3", n)
+		}
 		c.faults[1][0].Cut(true)
 		if err := all[0].Barrier(limit(t)); !errors.Is(err, barrier.ErrNodeDown) {
 			t.Errorf("%v, want ErrNodeDown", err)

@@ -28,6 +28,7 @@ type entry struct {
 	entered monotime.Time
 	report  report
 	asked   monotime.Time     // for the report, who has entered
+	waiting int               // goroutines of which a unit was told, and that have not given up
 	others  []*mcd.Completion // of goroutines that wait while another one has taken done
 }
 
@@ -47,7 +48,7 @@ func (c *memberSet) renew(number uint8, now monotime.Time) *entry {
 		c.entries[number].Store(e)
 	}
 	e.done.Reset()
-	e.entered, e.report = now, inTime
+	e.entered, e.report, e.waiting = now, inTime, 0
 	return e
 }
 
@@ -86,13 +87,27 @@ func (t Ticket) collect() {
 }
 
 // announceWait has a unit, if it counts, wake this node at the barrier's end.
-func (t Ticket) announceWait() {
+func (t Ticket) announceWait(e *entry) {
 	if t.set.offloaded == nil {
 		return
 	}
 	t.set.service.mu.Lock()
 	defer t.set.service.mu.Unlock()
-	t.set.offloaded.await(t.number, t.generation)
+	if e.generation.Load() == int64(t.generation) {
+		e.waiting++
+		t.set.offloaded.await(t.number, t.generation)
+	}
+}
+
+// withdrawWait undoes announceWait behind the last goroutine that waits. The caller holds
+// Service.mu.
+func (t Ticket) withdrawWait(e *entry) {
+	if t.set.offloaded == nil {
+		return
+	}
+	if e.waiting--; e.waiting == 0 {
+		t.set.offloaded.unawait(t.number, t.generation)
+	}
 }
 
 // Wait returns when all members have entered the barrier: the second phase of a fuzzy barrier.
@@ -109,7 +124,7 @@ func (t Ticket) Wait(ctx context.Context) error {
 	if e.generation.Load() != int64(t.generation) {
 		return nil // the barrier ended, and another one was entered since
 	}
-	t.announceWait()
+	t.announceWait(e)
 	err := t.await(ctx, e, &e.done)
 	if e.done.Done() && !e.givenUp.Load() {
 		return e.done.Err()
@@ -141,7 +156,7 @@ func (t Ticket) waitBeside(ctx context.Context, e *entry) error {
 	}
 	e.others = append(e.others, own)
 	s.mu.Unlock()
-	t.announceWait()
+	t.announceWait(e)
 	err := t.await(ctx, e, own)
 	s.mu.Lock()
 	e.others = slices.DeleteFunc(e.others, func(c *mcd.Completion) bool { return c == own })
@@ -179,6 +194,10 @@ func (t Ticket) giveUp(e *entry, err error) error {
 		o.collect(clock.Now(), o.numbers[t.number])
 	}
 	if ended, err := t.endedLocked(e); ended {
+		return err
+	}
+	t.withdrawWait(e)
+	if ended, err := t.endedLocked(e); ended { // the last one came meanwhile
 		return err
 	}
 	e.givenUp.Store(true)

@@ -19,6 +19,9 @@ type unit struct {
 	transport.Link
 	bytes []byte
 
+	index     int // of its interface
+	namespace string
+
 	mu       sync.Mutex // guards what follows
 	slots    []*slot.Slot
 	keys     map[*slot.Slot][]slot.Key
@@ -39,6 +42,9 @@ func newUnit(l transport.Link) *unit {
 		verdicts: map[slot.Verdict]int{},
 	}
 }
+
+// Interface implements barrier.Unit: a fabric's link has none.
+func (u *unit) Interface() (index int, namespace string) { return u.index, u.namespace }
 
 // Unwrap implements transport.Wrapper.
 func (u *unit) Unwrap() transport.Link { return u.Link }

@@ -333,6 +333,16 @@ func (e *Endpoint) NICs() int { return len(e.nics) }
 // MAC returns the endpoint's own address on the network of link nic.
 func (e *Endpoint) MAC(nic int) transport.MAC { return e.nics[nic].mac }
 
+// Interface returns the index of the network interface that link nic is attached to, and its
+// network namespace, as transport.Attached does. ok is false if the link has none.
+func (e *Endpoint) Interface(nic int) (index int, namespace string, ok bool) {
+	a, ok := transport.As[transport.Attached](e.nics[nic].link)
+	if ok {
+		index, namespace = a.Interface()
+	}
+	return index, namespace, ok
+}
+
 // LinkCounters returns the counters of link nic.
 func (e *Endpoint) LinkCounters(nic int) transport.Counters { return e.nics[nic].link.Counters() }
 

@@ -33,6 +33,13 @@ type Namer interface{ Name() string }
 // under that name.
 type Sharer interface{ Segment() string }
 
+// Attached is a link to a network interface of this system. Interface returns its index, and the
+// network namespace that it is in, "" if the system does not tell: several interfaces may have one
+// address, as a bridge and its port do, VLAN devices and the members of a bond.
+type Attached interface {
+	Interface() (index int, namespace string)
+}
+
 // TypeFilter is a link that receives frames of one EtherType alone, or of all (EtherTypeAny).
 type TypeFilter interface{ EtherType() EtherType }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rawlane/rawlane/barrier/internal/slot"
 	"github.com/rawlane/rawlane/barrier/offload/internal/program"
+	"github.com/rawlane/rawlane/internal/afpacket"
 	"github.com/rawlane/rawlane/internal/afxdp"
 	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/internal/monotime"
@@ -30,7 +31,10 @@ const (
 // Unit is a program on an interface, and the slots that it shares with this process.
 type Unit struct {
 	mac     transport.MAC
+	index   int    // of the interface
+	netns   string // that the interface is in
 	program *program.Program
+	carrier *afxdp.Carrier
 
 	mu    sync.Mutex // guards what follows
 	state [slots]slotState
@@ -44,7 +48,8 @@ type slotState struct {
 }
 
 // Open loads the program and attaches it to an interface: in the driver if it can, else in the
-// kernel's generic code. It counts nothing yet.
+// kernel's generic code. It counts nothing yet. Many NICs start anew then: Open waits until the
+// carrier is back, five seconds at most.
 //
 // Errors: ErrOccupied; transport.ErrPermission, ErrNoInterface, ErrNotSupported.
 func Open(ifname string) (*Unit, error) {
@@ -63,6 +68,19 @@ func open(ifname string) (*Unit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", transport.ErrNoInterface, err)
 	}
+	carrier, err := afxdp.OpenCarrier(ifi)
+	if err != nil {
+		return nil, err
+	}
+	u, err := openOn(ifi, carrier)
+	if err != nil {
+		return nil, errors.Join(err, carrier.Close())
+	}
+	return u, nil
+}
+
+// openOn opens a unit that has the carrier for its own.
+func openOn(ifi *net.Interface, carrier *afxdp.Carrier) (*Unit, error) {
 	mac, err := transport.MACFrom(ifi.HardwareAddr)
 	if err != nil {
 		return nil, err
@@ -71,14 +89,19 @@ func open(ifname string) (*Unit, error) {
 	if err != nil {
 		return nil, explain("load the XDP program", err)
 	}
-	if err := attach(p, ifi); err != nil {
+	await := carrier.Watch()
+	err = attach(p, ifi)
+	await() // else members would be silent in the first barrier
+	if err != nil {
 		explained := explain("attach the XDP program", err)
 		if occupied(err) {
-			explained = fmt.Errorf("%w%s", explained, heldBy(afxdp.Holder(ifi.Index), ifname))
+			explained = fmt.Errorf("%w%s", explained, heldBy(afxdp.Holder(ifi.Index), ifi.Name))
 		}
 		return nil, errors.Join(explained, p.Close(), p.Unmap())
 	}
-	return &Unit{mac: mac, program: p, open: true}, nil
+	return &Unit{
+		mac: mac, index: ifi.Index, netns: afpacket.Namespace(), program: p, carrier: carrier, open: true,
+	}, nil
 }
 
 // attach attaches the program, in the driver if it can. On a veth that needs a program at the other
@@ -105,6 +128,10 @@ func driverOf(ifname string) string {
 
 // MAC returns the interface's address.
 func (u *Unit) MAC() transport.MAC { return u.mac }
+
+// Interface returns the index of the interface, and the network namespace that it was in when the
+// unit was opened.
+func (u *Unit) Interface() (index int, namespace string) { return u.index, u.netns }
 
 // Add takes a slot for members, which it opens at a generation. It is for package barrier.
 //
@@ -180,20 +207,32 @@ func (u *Unit) remove(keys []slot.Key) {
 }
 
 // Close takes the program off the interface. Barriers of groups that still use the unit go on in
-// the processes. Further calls do nothing.
+// the processes. Many NICs start anew then: Close waits until the carrier is back, five seconds at
+// most. Further calls do nothing.
 func (u *Unit) Close() error {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if !u.open {
+	await, err := u.close()
+	if await == nil {
 		return nil
 	}
-	u.open = false
-	err := u.program.Close()
-	if !u.inUse() {
-		err = errors.Join(err, u.program.Unmap())
-	}
-	if err != nil {
+	await() // without the lock: barriers go on, as far as the NIC lets them
+	if err = errors.Join(err, u.carrier.Close()); err != nil {
 		return fmt.Errorf("offload: close: %w", err)
 	}
 	return nil
+}
+
+// close takes the program off, and returns what waits for the carrier; nil if the unit is closed.
+func (u *Unit) close() (await func(), err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.open {
+		return nil, nil
+	}
+	u.open = false
+	await = u.carrier.Watch()
+	err = u.program.Close()
+	if !u.inUse() {
+		err = errors.Join(err, u.program.Unmap())
+	}
+	return await, err
 }

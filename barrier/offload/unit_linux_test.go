@@ -255,6 +255,55 @@ func TestUnit_Occupied(t *testing.T) {
 	}
 }
 
+// A bridge has the address of its port: a unit on that is refused to an endpoint on the bridge, whose
+// releases would go out by the port alone.
+func TestUnit_OnTheBridgesPort(t *testing.T) {
+	needUnits(t)
+	bed := testbed.ForTest(t, testbed.Config{})
+	err := bed.Node(0).Do(func() error {
+		bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br0"}}
+		port, err := netlink.LinkByName(testbed.Interface(0))
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(netlink.LinkAdd(bridge), netlink.LinkSetMaster(port, bridge), netlink.LinkSetUp(bridge)); err != nil {
+			return err
+		}
+		l, err := ring.Open("br0", ring.Config{})
+		if err != nil {
+			return err
+		}
+		ep, err := mcd.Open(mcd.Config{Nodes: []mcd.Node{{MACs: []transport.MAC{l.MAC()}}}}, l)
+		if err != nil {
+			return errors.Join(err, l.Close())
+		}
+		defer ep.Close()
+		for ifname, want := range map[string]error{testbed.Interface(0): barrier.ErrUnit, "br0": nil} {
+			u, err := offload.Open(ifname)
+			if err != nil {
+				return err
+			}
+			if u.MAC() != ep.MAC(0) {
+				t.Errorf("%s has %v, and the bridge %v: nothing to see", ifname, u.MAC(), ep.MAC(0))
+			}
+			s, err := barrier.Open(ep, barrier.Config{Unit: u})
+			if !errors.Is(err, want) {
+				t.Errorf("a unit on %s: %v, want %v", ifname, err, want)
+			}
+			if err == nil {
+				_ = s.Close()
+			}
+			if err := u.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // The program runs in the driver where that can run it, and else behind it: so on a veth, whose driver
 // needs a program at the other end, too.
 func TestUnit_InDriverOrBehind(t *testing.T) {

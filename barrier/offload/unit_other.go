@@ -20,6 +20,9 @@ func Open(ifname string) (*Unit, error) {
 // MAC returns the zero address.
 func (*Unit) MAC() transport.MAC { return transport.MAC{} }
 
+// Interface returns none.
+func (*Unit) Interface() (index int, namespace string) { return 0, "" }
+
 // Add returns transport.ErrNotSupported.
 func (*Unit) Add(*slot.Config) (*slot.Slot, error) { return nil, transport.ErrNotSupported }
 

@@ -43,7 +43,7 @@ type Socket interface {
 
 // Attachment is one interface as a link sees it: its address, state, groups and counters, and the
 // socket that sends. A link embeds it and gets from it all of transport.Link but Poll, and
-// transport.Joiner, Namer, Sharer, TypeFilter and, but for ReceivedStamp, Stamper.
+// transport.Joiner, Namer, Sharer, Attached, TypeFilter and, but for ReceivedStamp, Stamper.
 //
 // What the link itself calls are functions and not methods, for a method would be one of the link's
 // too: Open, and in Poll Accept and CountReceived.
@@ -238,6 +238,9 @@ func (a *Attachment) Name() string { return a.ifi.Name }
 
 // EtherType implements transport.TypeFilter.
 func (a *Attachment) EtherType() transport.EtherType { return a.cfg.EtherType }
+
+// Interface implements transport.Attached, as it was when the link was opened.
+func (a *Attachment) Interface() (index int, namespace string) { return a.ifi.Index, a.namespace }
 
 // Segment implements transport.Sharer: processes that open the same interface for the same
 // EtherType share it. The index tells apart VLAN devices and bond members with one address.

@@ -79,6 +79,56 @@ func TestRestore_Unchanged(t *testing.T) {
 	}
 }
 
+// An attachment is closed in steps, and the next one may begin between any two of them: the NIC leaves
+// tags in the frames as long as that one is open, and takes them off again behind it.
+func TestDetach_ChangesNothingOfTheNextOne(t *testing.T) {
+	node, ifi := veth(t)
+	takesTagsOff := func() bool {
+		n := new(nic)
+		if err := n.open(ifi); err != nil {
+			t.Error(err)
+			return false
+		}
+		features, err := n.features()
+		if err := errors.Join(err, n.close()); err != nil {
+			t.Error(err)
+		}
+		return features[stripping[0]]
+	}
+	err := node.Do(func() error {
+		if !takesTagsOff() {
+			return errors.New("a veth takes no tags off: nothing to see")
+		}
+		a, err := open(ifi.Name)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(a.CloseSockets(), a.Detach()); err != nil {
+			t.Error(err)
+		}
+		b, err := open(ifi.Name)
+		if err != nil {
+			return err
+		}
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+		if takesTagsOff() {
+			t.Error("the NIC takes tags off while the second one is open")
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+		if !takesTagsOff() {
+			t.Error("the NIC leaves tags in the frames after both")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Who closes looks for the carrier of the interface that there is, and not of one by the name that it
 // had: without a carrier, as while it is down, nobody waits for one.
 func TestDetach_AfterARename(t *testing.T) {

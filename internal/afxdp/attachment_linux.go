@@ -171,28 +171,25 @@ func (a *Attachment) TakeSockets() []*xsk.Socket {
 	return sockets
 }
 
-// Detach takes the program off the interface: no more frames come.
+// Detach gives the NIC its settings back, and takes the program off the interface: no more frames
+// come. The settings are first: while the program is there it keeps others off the interface, and
+// behind it they would be changed under the next one. It waits for the carrier: else the next one
+// would have to.
 func (a *Attachment) Detach() error {
 	if a.program == nil || !a.program.Attached() {
 		return nil
 	}
 	a.plugged = a.nic.hasCarrier()
-	return a.program.Detach()
-}
-
-// Restore gives the NIC its settings back.
-func (a *Attachment) Restore() error {
-	err := a.nic.restore()
+	err := errors.Join(a.nic.restore(), a.program.Detach())
 	if a.plugged {
-		a.nic.awaitCarrier() // else who uses the interface next would be the one to wait
+		a.nic.awaitCarrier()
 	}
 	return errors.Join(err, a.nic.close())
 }
 
-// Close undoes Open, but for sockets that were taken. Those are to be closed before, and after
-// Detach.
+// Close undoes Open, but for sockets that were taken: those are to be closed before.
 func (a *Attachment) Close() error {
-	err := errors.Join(a.Detach(), a.closeSockets(), a.Restore())
+	err := errors.Join(a.closeSockets(), a.Detach(), a.nic.close())
 	if a.program != nil {
 		err = errors.Join(err, a.program.Close())
 		a.program = nil

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -92,16 +91,7 @@ func (n *nic) findName() error {
 	return err
 }
 
-// carrierTime is how long a NIC may take to have its carrier back.
-const carrierTime = 5 * time.Second
-
-// awaitCarrier waits until the NIC has its carrier again: many start anew when a program is
-// attached or removed, or a setting is changed.
-func (n *nic) awaitCarrier() {
-	for start := time.Now(); !n.hasCarrier() && time.Since(start) < carrierTime; {
-		time.Sleep(5 * time.Millisecond)
-	}
-}
+func (n *nic) awaitCarrier() { awaitCarrier(n.hasCarrier) }
 
 // restore undoes keepTags. An interface that is gone needs nothing undone.
 func (n *nic) restore() error {

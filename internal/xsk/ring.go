@@ -62,8 +62,9 @@ func (p *Producer[T]) Put(v T) {
 	p.next++
 }
 
-// Withdraw makes void what the kernel has not taken, and returns those entries: it is for a kernel
-// that takes none. They keep their places in the ring, as void ones.
+// Withdraw makes void what the kernel has not taken, and returns those entries. They keep their
+// places in the ring, as void ones. It is for an interface that is down: of an entry that a driver
+// takes meanwhile, as it comes up again, nobody knows whether it was void.
 func (p *Producer[T]) Withdraw(void T, entries []T) []T {
 	for i := p.next - uint32(p.Waiting()); i != p.next; i++ {
 		entries = append(entries, p.entries[i&p.mask])

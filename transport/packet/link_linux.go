@@ -22,9 +22,9 @@ import (
 // ReceivedStamp.
 type attachment = afpacket.Attachment
 
-// Link is a transport.Link, Joiner, Namer, Sharer, TypeFilter, Trainer and Stamper on one network
-// interface.
-// Its method Promiscuous returns why it has made the NIC promiscuous, or "".
+// Link is a transport.Link, Joiner, Namer, Sharer, Attached, TypeFilter, Trainer and Stamper on
+// one network interface. Its method Promiscuous returns why it has made the NIC promiscuous, or
+// "".
 type Link struct {
 	attachment
 	socket socket
@@ -36,6 +36,7 @@ var (
 	_ transport.Joiner     = (*Link)(nil)
 	_ transport.Namer      = (*Link)(nil)
 	_ transport.Sharer     = (*Link)(nil)
+	_ transport.Attached   = (*Link)(nil)
 	_ transport.TypeFilter = (*Link)(nil)
 	_ transport.Trainer    = (*Link)(nil)
 	_ transport.Stamper    = (*Link)(nil)

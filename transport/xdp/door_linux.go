@@ -188,8 +188,7 @@ func (d *door) count() {
 	}
 }
 
-// stopCounting ends the count of frames that the program passes on: once it is detached those are
-// all.
+// stopCounting ends the count of frames that the program passes on: without sockets those are all.
 func (d *door) stopCounting() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -213,13 +212,10 @@ func (d *door) Close() error {
 	return d.leave()
 }
 
-// leave undoes Open. The program goes first, and with it the frames that come.
+// leave undoes Open. The program goes last: it keeps others off the interface until all else is as
+// it was. Frames that it has no socket for it passes on, and those are not counted any more.
 func (d *door) leave() error {
-	errs := []error{d.stopCounting()}
-	if d.at != nil {
-		errs = append(errs, d.at.Detach())
-	}
-	errs = append(errs, d.closeSockets())
+	errs := []error{d.stopCounting(), d.closeSockets()}
 	if d.at != nil {
 		errs = append(errs, d.at.Close())
 	}

@@ -37,6 +37,10 @@ type sender struct {
 	// or waits has it try again. It is written under mu.
 	waiting atomic.Bool
 
+	// left: a wake-up of a zero-copy NIC has left frames in the ring. Its driver goes on with them,
+	// unless it sleeps again: who polls or waits looks. It is written under mu.
+	left atomic.Bool
+
 	// Counters.
 	frames, bytes, refused, busy uint64
 }
@@ -59,6 +63,7 @@ func (s *sender) close() {
 	defer s.mu.Unlock()
 	s.socket = nil
 	s.waiting.Store(false)
+	s.left.Store(false)
 }
 
 // send sends frames in order and returns how many it took.
@@ -191,17 +196,7 @@ func (s *sender) put(f *transport.Frame) {
 func (s *sender) flush() error {
 	tx := &s.socket.Transmit
 	if s.zeroCopy {
-		if !tx.NeedWakeup() {
-			s.setWaiting(false)
-			return nil
-		}
-		e := s.socket.Wake() // the NIC's driver takes it from here, and asks again if it must
-		down := e == unix.ENETDOWN || e == unix.ENXIO
-		s.setWaiting(down)
-		if down {
-			return e
-		}
-		return nil
+		return s.flushZeroCopy()
 	}
 	// Each call takes a batch, or ends at a frame that is lost (EBUSY: no carrier) or void. Those
 	// count as taken with a later call.
@@ -225,6 +220,26 @@ func (s *sender) flush() error {
 	return nil
 }
 
+// flushZeroCopy is flush where the NIC's driver takes the frames from the ring: it needs a call if
+// it sleeps.
+func (s *sender) flushZeroCopy() error {
+	tx := &s.socket.Transmit
+	var e unix.Errno
+	if tx.NeedWakeup() {
+		e = s.socket.Wake()
+	}
+	down := e == unix.ENETDOWN || e == unix.ENXIO
+	s.setWaiting(down)
+	left := !down && tx.Waiting() > 0
+	if s.left.Swap(left) != left && left && e != 0 {
+		s.kick() // it was not woken: a wait that sleeps already has to try again
+	}
+	if down {
+		return e
+	}
+	return nil
+}
+
 // flushWaiting is flush for frames of earlier Sends, which wait in the ring. Those were taken: if
 // the interface is down or gone, they are lost.
 func (s *sender) flushWaiting() error {
@@ -245,8 +260,12 @@ func (s *sender) setWaiting(on bool) {
 	}
 }
 
-// retry is flush for who polls or waits. It reports whether the NIC is still full. While another
-// goroutine is sending, which does the same, that is not known, and it says so.
+// pending reports whether who polls or waits is to call retry.
+func (s *sender) pending() bool { return s.waiting.Load() || s.left.Load() }
+
+// retry is flush for who polls or waits. It reports whether the NIC is still full, or still sleeps
+// with frames before it. While another goroutine is sending, which does the same, that is not
+// known, and it says so.
 func (s *sender) retry() (full bool) {
 	if !s.mu.TryLock() {
 		return true
@@ -255,8 +274,12 @@ func (s *sender) retry() (full bool) {
 	if s.socket == nil {
 		return false
 	}
+	if !s.waiting.Load() && s.socket.Transmit.Waiting() == 0 {
+		s.left.Store(false)
+		return false
+	}
 	err := s.flushWaiting()
-	return err == nil && s.waiting.Load()
+	return err == nil && (s.waiting.Load() || s.left.Load() && s.socket.Transmit.NeedWakeup())
 }
 
 // count fills in the Tx half of a link's counters.

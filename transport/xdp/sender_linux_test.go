@@ -119,9 +119,85 @@ func TestSend_NICIsFull(t *testing.T) {
 	}
 }
 
-// A Wait that sleeps already when Send finds the NIC full ends, as somebody has to try again.
-func TestWait_NICIsFull(t *testing.T) {
+// What a wake-up of a zero-copy NIC has left in the ring leaves with the next Poll or Wait, if the NIC
+// sleeps: Send takes more meanwhile.
+func TestSend_NICSleepsOn(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		try  func(a *Link) error // again
+	}{
+		{"Poll", func(a *Link) error { _, err := a.Poll(nil); return err }},
+		{"Wait", func(a *Link) error { return ignoreDeadline(a.Wait) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, a, b := ends(t)
+			a.sender.zeroCopy = true
+			frames := numbered(b, 3)
+			socket := a.sender.replace(full(t))
+			for k := range frames {
+				if n, err := a.Send(frames[k : k+1]); n != 1 || err != nil {
+					t.Errorf("Send %d: %d, %v", k, n, err)
+				}
+			}
+			if n, err := a.Poll(nil); n != 0 || err != nil || !a.sender.retry() {
+				t.Errorf("Poll: %d, %v; or the NIC does not sleep any more", n, err)
+			}
+			if b.Counters().RxFrames != 0 {
+				t.Fatal("frames came though the NIC was not woken")
+			}
+			a.sender.replace(socket)
+			if err := c.try(a); err != nil {
+				t.Fatal(err)
+			}
+			if got := arrived(t, b, 3); !bytes.Equal(got, []byte{1, 2, 3}) {
+				t.Errorf("frames %v came", got)
+			}
+			if a.sender.pending() {
+				t.Error("who polls tries again, and nothing is left")
+			}
+			if k := a.Counters(); k.TxFrames != 3 || k.TxBusy != 0 || k.TxRefused != 0 {
+				t.Errorf("%+v", k)
+			}
+		})
+	}
+}
+
+// A zero-copy NIC that has taken all by itself is not woken again.
+func TestPoll_NICHasTakenAll(t *testing.T) {
 	_, a, b := ends(t)
+	if _, err := a.Send(numbered(b, 1)); err != nil {
+		t.Fatal(err)
+	}
+	a.sender.zeroCopy = true
+	a.sender.left.Store(true) // as it was before
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := a.sender.replace(fds[0])
+	if full := a.sender.retry(); full || a.sender.pending() {
+		t.Errorf("full: %t, still pending: %t", full, a.sender.pending())
+	}
+	a.sender.replace(socket)
+	if _, _, err := unix.Recvfrom(fds[1], make([]byte, 1), 0); !errors.Is(err, unix.EAGAIN) {
+		t.Errorf("%v: it was woken", err)
+	}
+	if err := errors.Join(unix.Close(fds[0]), unix.Close(fds[1])); err != nil {
+		t.Error(err)
+	}
+}
+
+// A Wait that sleeps already when Send finds the NIC full, or cannot wake it, ends, as somebody has to
+// try again.
+func TestWait_NICIsFull(t *testing.T) {
+	for name, zeroCopy := range map[string]bool{"copies": false, "zero-copy": true} {
+		t.Run(name, func(t *testing.T) { waitWhileFull(t, zeroCopy) })
+	}
+}
+
+func waitWhileFull(t *testing.T, zeroCopy bool) {
+	_, a, b := ends(t)
+	a.sender.zeroCopy = zeroCopy
 	nic := full(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

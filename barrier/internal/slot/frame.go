@@ -90,6 +90,7 @@ func (s *Slot) arrival(b []byte, m *Member) bool {
 		b[offHeader+1] == 0 && same(offDstPort, offDstPort, 2) && same(offTo, offFrom, 2) &&
 		same(offCluster, offCluster, 4) && same(offLength, offLength, 4) &&
 		same(offNotify, offNotify, 2) && uint32(b[offLabel]) == s.label && b[offFlags] == 0 &&
+		same(offIdentity, offIdentity, 12) &&
 		same(offAlgorithm, offAlgorithm, 4) && [4]byte(b[offIncarnatn:]) == m.Incarnation &&
 		binary.BigEndian.Uint32(b[offChecksum:]) == checksum(b)
 }

@@ -141,6 +141,22 @@ func (s *Slot) Await(generation uint32) bool {
 	}
 }
 
+// Unawait undoes Await: who makes the count full wins again. False if all have arrived already:
+// then the Center has won, or the next generation begins.
+func (s *Slot) Unawait(generation uint32) bool {
+	for {
+		old := s.count.Load()
+		switch {
+		case old>>generationShift != uint64(generation):
+			return true
+		case uint32(old)&^waits == s.needed:
+			return false
+		case s.count.CompareAndSwap(old, old&^waits):
+			return true
+		}
+	}
+}
+
 // Arrived returns the word of ranks 32*i to 32*i+31, which is of a generation.
 func (s *Slot) Arrived(i int) (generation, bits uint32) {
 	w := s.arrived[i].Load()

@@ -71,8 +71,11 @@ func TestSlot_AgreesWithAList(t *testing.T) {
 				clear(here)
 				generation, waits = generation+1, false
 			} else if rng.IntN(ranks) == 0 {
-				waits = true
-				s.Await(generation)
+				if waits = !waits; waits {
+					s.Await(generation)
+				} else if !s.Unawait(generation) {
+					t.Fatalf("seed %#x: the Center waits on in a generation of which arrivals are missing", seed)
+				}
 			}
 		}
 	}
@@ -150,6 +153,39 @@ func TestSlot_Close(t *testing.T) {
 		}
 		if _, p := s.State(); (p == slot.Closed) != c.closes || !c.closes && p != before {
 			t.Errorf("%s: phase %d, and before it was %d", c.name, p, before)
+		}
+	}
+}
+
+// A wait is given up in the generation that it is for, and as long as arrivals are missing.
+func TestSlot_Unawait(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		has  func(s *slot.Slot)
+		want bool
+		last slot.Result // of the rest
+	}{
+		{"nobody waits", func(*slot.Slot) {}, true, slot.Last},
+		{"the Center waits", func(s *slot.Slot) { s.Await(9) }, true, slot.Last},
+		{"all, the Center waits", func(s *slot.Slot) { s.Await(9); s.Arrive(0, 9); s.Arrive(1, 9) }, false, slot.Double},
+		{"all", func(s *slot.Slot) { s.Arrive(0, 9); s.Arrive(1, 9) }, false, slot.Double},
+		{"the next one, the Center waits", func(s *slot.Slot) { s.Next(9); s.Await(10) }, true, slot.Stale},
+		{"closed", func(s *slot.Slot) { s.Close(9) }, true, slot.Last},
+	} {
+		s := open(2, 9)
+		c.has(s)
+		if got := s.Unawait(9); got != c.want {
+			t.Errorf("%s: %t, want %t", c.name, got, c.want)
+		}
+		if _, p := s.State(); p == slot.Closed {
+			continue
+		}
+		s.Arrive(0, 9)
+		if got := s.Arrive(1, 9); got != c.last {
+			t.Errorf("%s: the last arrival is %v, want %v", c.name, got, c.last)
+		}
+		if s.Arrive(0, 10); c.last == slot.Stale && s.Arrive(1, 10) != slot.Left {
+			t.Errorf("%s: the Center does not wait for generation 10 any more", c.name)
 		}
 	}
 }

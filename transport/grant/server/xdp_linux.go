@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math/bits"
 	"net"
@@ -142,7 +141,7 @@ func (s *sockets) detach(leave bool) error {
 	if leave {
 		return s.xdp.Leave()
 	}
-	return errors.Join(s.xdp.Detach(), s.xdp.Restore())
+	return s.xdp.Detach()
 }
 
 // hasXDP reports whether a client still has sockets of AF_XDP, after detach. If nobody can tell, it

@@ -109,7 +109,7 @@ static __always_inline int is_arrival(const struct frame *f, const struct member
 	return same(f->dst, r->src, 6) && same(f->src, m->mac, 6) && f->type == r->type &&
 	       !f->tagged && same(f->ports, r->ports, 2) && f->to == r->from && f->cluster == r->cluster &&
 	       f->length == r->length && !f->tci && f->notify == r->notify && f->number == r->number &&
-	       f->label == s->label && !f->flags && f->algorithm == r->algorithm &&
+	       f->label == s->label && !f->flags && same(f->identity, r->identity, 12) && f->algorithm == r->algorithm &&
 	       f->incarnation == m->incarnation && f->checksum == checksum(f);
 }
 

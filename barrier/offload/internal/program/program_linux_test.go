@@ -212,6 +212,16 @@ func TestProgram_PassesAllElse(t *testing.T) {
 			u.want("another byte", seal(b), slot.Pass)
 		}
 	}
+	other := config()
+	other.Identity[0]++
+	m := other.Members[0] // as if it were of a group that had the slot before
+	u.members[other.Key(m.Node)] = m.At(1)
+	if err := u.program.AddMember(other.Key(m.Node), m.At(1)); err != nil {
+		t.Fatal(err)
+	}
+	b := arrival(1, first)
+	b[38]++
+	u.want("of another group", seal(b), slot.Pass)
 	tagged := append(bytes.Clone(arrival(1, first)[:12]), 0x81, 0, 0, 5)
 	u.want("tagged", append(tagged, arrival(1, first)[12:]...), slot.Pass)
 	for n := 14; n < 62; n++ {
