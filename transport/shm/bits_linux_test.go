@@ -23,6 +23,9 @@ func Folder(t testing.TB) string {
 	return testbed.SocketDir(t)
 }
 
+// SegmentFolder returns the folder in which the links of the tests' segment meet.
+func SegmentFolder(dir string) string { return filepath.Join(dir, folderName("test", kernel())) }
+
 // Meetings that come to nothing leave nothing: no bit of the bell, and no memory.
 func TestHalf_IsUndone(t *testing.T) {
 	dir := Folder(t)
@@ -240,7 +243,7 @@ func TestStation_IsLostWhilePollLooks(t *testing.T) {
 // one on a folder that was removed meanwhile is none.
 func TestFolder_Lock(t *testing.T) {
 	dir := Folder(t)
-	f, unlock, err := openFolder(dir, "test", lockTimeout)
+	f, unlock, err := openFolder(dir, folderName("test", kernel()), lockTimeout)
 	if err != nil {
 		t.Fatal(err)
 	}

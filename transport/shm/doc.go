@@ -30,7 +30,8 @@
 // The links of a segment find each other by its name, in a folder of the user's own: see
 // Config.Dir. Each listens on a Unix socket there, and passes the others the memory (memfd, sealed
 // so that nobody can shrink it) and its eventfd. Links in different network namespaces meet, too,
-// as long as they have the folder in common. The kernel tells each when another one's process ends,
+// as long as they have the folder in common; links of different hosts do not, if these share it, as
+// each kernel has its own part of it. The kernel tells each when another one's process ends,
 // however it ends: nothing stays locked, no half-written frame is seen, and what it has left in the
 // folder is removed by the next link that opens. Frames that it had sent before are received.
 //
@@ -72,7 +73,8 @@ type Config struct {
 	// Dir is the folder in which the links of a user meet; links with different ones do not. ""
 	// means $RAWLANE_SHM_DIR, or rawlane in $XDG_RUNTIME_DIR if that is a folder of the user's, or
 	// else rawlane-UID in the folder for temporary files. It is made if it is not there; it has to
-	// be the user's own, with mode 0700.
+	// be the user's own, with mode 0700. A socket's path in it, with the segment's name, the
+	// kernel's and the link's, has 107 bytes at most.
 	Dir string
 }
 

@@ -79,14 +79,15 @@ var (
 // these, but for a second at most. Errors: transport.ErrNotSupported; an address that is another
 // link's on the segment, with the number of its process; a folder that is not the user's own.
 func Open(name string, cfg Config) (*Link, error) {
-	l, err := open(name, cfg)
+	l, err := open(name, kernel(), cfg)
 	if err != nil {
 		return nil, fmt.Errorf("shm %s: open: %w", name, err)
 	}
 	return l, nil
 }
 
-func open(name string, cfg Config) (_ *Link, err error) {
+// open is Open on a host with that kernel.
+func open(name, kernel string, cfg Config) (_ *Link, err error) {
 	if err := cfg.validate(name); err != nil {
 		return nil, err
 	}
@@ -115,7 +116,7 @@ func open(name string, cfg Config) (_ *Link, err error) {
 	}
 	l.bell = records.NewBell(l.bellPage)
 	var unlock func()
-	if l.folder, unlock, err = openFolder(cfg.Dir, name, lockTimeout); err != nil {
+	if l.folder, unlock, err = openFolder(cfg.Dir, folderName(name, kernel), lockTimeout); err != nil {
 		return nil, err
 	}
 	var others []neighbour

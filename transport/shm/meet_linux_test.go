@@ -114,7 +114,7 @@ func TestHalf_NoMemory(t *testing.T) {
 // reason, which is still known when it takes them.
 func TestMeet_NoConnection(t *testing.T) {
 	dir := Folder(t)
-	path := filepath.Join(dir, "test", "020000000042")
+	path := filepath.Join(SegmentFolder(dir), "020000000042")
 	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -187,13 +187,13 @@ func TestAccept_FailsForAWhile(t *testing.T) {
 // A link that does not get the lock of its segment's folder says what to end.
 func TestFolder_LockIsHeld(t *testing.T) {
 	dir := Folder(t)
-	f, unlock, err := openFolder(dir, "test", lockTimeout)
+	f, unlock, err := openFolder(dir, folderName("test", kernel()), lockTimeout)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const wait = 20 * time.Millisecond
 	begun := time.Now()
-	_, _, err = openFolder(dir, "test", wait)
+	_, _, err = openFolder(dir, folderName("test", kernel()), wait)
 	if err == nil || !strings.Contains(err.Error(), "fuser "+f.path+"/lock") {
 		t.Errorf("%v, want what to end", err)
 	}
@@ -201,7 +201,7 @@ func TestFolder_LockIsHeld(t *testing.T) {
 		t.Errorf("it has waited for %v, want %v", took, wait)
 	}
 	time.AfterFunc(wait, unlock)
-	_, unlock, err = openFolder(dir, "test", Patience)
+	_, unlock, err = openFolder(dir, folderName("test", kernel()), Patience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,13 +212,13 @@ func TestFolder_LockIsHeld(t *testing.T) {
 func TestFolder_LockGoesRound(t *testing.T) {
 	dir := Folder(t)
 	synctest.Test(t, func(t *testing.T) {
-		f, unlock, err := openFolder(dir, "test", lockTimeout)
+		f, unlock, err := openFolder(dir, folderName("test", kernel()), lockTimeout)
 		if err != nil {
 			t.Fatal(err)
 		}
 		waited := make(chan error)
 		go func() {
-			_, unlock, err := openFolder(dir, "test", lockTimeout)
+			_, unlock, err := openFolder(dir, folderName("test", kernel()), lockTimeout)
 			if err == nil {
 				unlock()
 			}
@@ -352,7 +352,7 @@ func TestPoll_LastFramesOfAStation(t *testing.T) {
 // A socket that a link has left is removed, unless the folder's lock is held: then it stays for the
 // next one.
 func TestFolder_Sweep(t *testing.T) {
-	f, unlock, err := openFolder(Folder(t), "test", lockTimeout)
+	f, unlock, err := openFolder(Folder(t), folderName("test", kernel()), lockTimeout)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -378,7 +378,7 @@ func TestFolder_Sweep(t *testing.T) {
 // the successor seeks this link. By two ways through memory frames would overtake each other.
 func TestSeek_LeavesSuccessors(t *testing.T) {
 	dir := Folder(t)
-	f, unlock, err := openFolder(dir, "test", Patience)
+	f, unlock, err := openFolder(dir, folderName("test", kernel()), Patience)
 	if err != nil {
 		t.Fatal(err)
 	}
