@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -241,6 +242,30 @@ func (l *Link) Close() error {
 		l.release()
 	})
 	return l.err
+}
+
+// lastWait is how long Close waits for what another process holds up.
+const lastWait = 100 * time.Millisecond
+
+// apart calls f in a goroutine of its own, as another process may hold it up: the two share what it
+// works on. wait waits for it as long as the link is open, and not for long after that.
+func (l *Link) apart(f func()) (wait func()) {
+	done := make(chan struct{})
+	go func() { // ends when that process lets it
+		defer close(done)
+		f()
+	}()
+	return func() {
+		select {
+		case <-done:
+			return
+		case <-l.open.Done():
+		}
+		select {
+		case <-done:
+		case <-time.After(lastWait):
+		}
+	}
 }
 
 // release gives back what open has taken. It waits for the link's goroutines.

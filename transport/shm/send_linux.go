@@ -132,7 +132,7 @@ func (l *Link) show(s *station) {
 // ring has a station look at its ring, and wakes it if it sleeps. The caller holds txMu.
 func (s *station) ring() {
 	s.bell.Ring(s.bit)
-	if sleep := s.bell.Asleep(); sleep != 0 && sleep != s.woken {
+	if sleep := s.bell.Asleep(); sleep != 0 && sleep != s.woken && !s.gone.Load() {
 		s.woken = sleep
 		signal(s.wakeFD)
 	}

@@ -24,6 +24,7 @@ type station struct {
 	pid    int
 	conn   *net.UnixConn
 	source *source
+	gone   atomic.Bool // its connection has ended
 
 	// Guarded by Link.txMu.
 	writer  *records.Writer // nil: gone
@@ -31,7 +32,7 @@ type station struct {
 	bit     int // of bell
 	wakeFD  int
 	woken   uint64 // the sleep in which it was woken last
-	rung    bool   // in Link.open: to be committed, and its bell rung
+	rung    bool   // in Link.rung: to be committed, and its bell rung
 	refused bool   // cut off
 
 	ringMemory, bellMemory []byte
@@ -88,24 +89,26 @@ func (l *Link) admit(s *station) {
 	l.change()
 	l.mu.Unlock()
 	l.bell.Ring(s.source.bit) // it may have rung before there was a source
-	l.event.wake()
+	l.poller.Look()
 }
 
 // lose takes a station that has gone out of the table, and retires the memory to which frames for
-// it were written. What it may have done to the eventfds that it had is undone first: a Send that
-// is blocked by that has txMu.
+// it were written. What it may have done to the eventfds that it had is undone: a Send that is
+// blocked by that has txMu, and others may be blocked that are to wake this link.
 func (l *Link) lose(s *station) {
-	drain(s.wakeFD)
-	_ = l.event.conn.Control(func(fd uintptr) { drain(int(fd)) }) // fails once it is closed
+	s.gone.Store(true)
+	locked := make(chan struct{})
+	theirs := l.apart(func() { drainUntil(locked, s.wakeFD) })
+	ours := l.apart(l.drainOwn)
 	l.mu.Lock()
 	l.met = slices.DeleteFunc(l.met, func(o *station) bool { return o == s })
 	l.change()
 	l.mu.Unlock()
 	l.txMu.Lock()
+	close(locked)
 	s.writer, s.bell = nil, nil // Send may still hold the old table
 	l.memories.retire(s.ringMemory)
 	l.memories.retire(s.bellMemory)
-	_ = unix.Close(s.wakeFD) // nothing is written by closing it
 	l.txMu.Unlock()
 	s.source.dead.Store(true)
 	if s := s.source; s.claimed.CompareAndSwap(false, true) { // a link that only sends may never poll
@@ -120,7 +123,19 @@ func (l *Link) lose(s *station) {
 			l.bell.Ring(i)
 		}
 	}
-	l.event.wake()
+	l.poller.Look()
+	theirs()
+	ours()
+}
+
+// drainOwn drains the link's own eventfd. Who waits looks once more: what was read may have been
+// there to wake it.
+func (l *Link) drainOwn() {
+	if fd := l.event.copy(); fd >= 0 {
+		drain(fd)
+		_ = unix.Close(fd) // nothing is written by closing it
+		l.poller.Look()
+	}
 }
 
 // freeBit returns a bit of the link's bell for a new station's ring, or -1.

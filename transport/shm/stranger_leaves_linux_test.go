@@ -169,3 +169,34 @@ func TestStranger_HasTheAddressOfAnother(t *testing.T) {
 		})
 	}
 }
+
+// A stranger that has left, and keeps the eventfd of a link full and blocking, holds neither those
+// that the link meets, nor who waits, nor Close.
+func TestStranger_KeepsTheEventfd(t *testing.T) {
+	dir := shm.Folder(t)
+	l := open(t, shm.Config{Dir: dir, MAC: mac(1)})
+	s := meet(t, dir, l, nil)
+	s.hear()
+	_ = s.conn.Close()
+	until(t, l, none, alone(l))
+	fill(t, s.wakes, true)
+	other := open(t, shm.Config{Dir: dir, MAC: mac(2)})
+	if len(l.Stations()) != 1 || len(other.Stations()) != 1 {
+		t.Errorf("stations: %v, %v", l.Stations(), other.Stations())
+	}
+	waited := make(chan error, 1)
+	go func() { waited <- l.Wait(t.Context()) }()
+	closed := make(chan error, 1)
+	go func() { closed <- l.Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Fatal("Close waits for the stranger")
+	}
+	if err := <-waited; err != nil && !errors.Is(err, transport.ErrClosed) {
+		t.Errorf("Wait: %v", err)
+	}
+}
