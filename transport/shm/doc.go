@@ -33,7 +33,9 @@
 // as long as they have the folder in common; links of different hosts do not, if these share it, as
 // each kernel has its own part of it. The kernel tells each when another one's process ends,
 // however it ends: nothing stays locked, no half-written frame is seen, and what it has left in the
-// folder is removed by the next link that opens. Frames that it had sent before are received.
+// folder is removed by the next link that opens. Frames that it had sent before are received,
+// unless the receiver polls so seldom that MaxStations others leave frames behind, too: then the
+// oldest are dropped, and counted as its RxDropped.
 //
 // # Promises
 //

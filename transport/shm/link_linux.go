@@ -48,10 +48,11 @@ type Link struct {
 	used     atomic.Int32 // bits of the bell below it were used
 	refused  atomic.Pointer[error]
 
-	mu   sync.Mutex // guards changes of stations, and what follows
-	met  []*station // and not lost; of those with one address the last is in the table
-	bits [MaxStations]bool
-	lost uint64 // RxDropped, of sources that are forgotten
+	mu     sync.Mutex // guards changes of stations, and what follows
+	met    []*station // and not lost; of those with one address the last is in the table
+	bits   [MaxStations]bool
+	unread []*source // of stations that have gone, the oldest first; Poll may have claimed some since
+	lost   uint64    // RxDropped, of sources that are forgotten
 
 	txMu sync.Mutex // guards what follows, the Tx counters' writing, and what stations say
 	sender

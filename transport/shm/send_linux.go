@@ -91,6 +91,7 @@ func (l *Link) put(s *station, f *transport.Frame) records.Result {
 	if result == records.None && !f.Dst.IsMulticast() {
 		l.show(s) // it has to be read before there is room
 		s.writer.Want()
+		s.full = true
 		result = s.writer.Put(f, l.mac)
 	}
 	switch result {

@@ -18,7 +18,8 @@ import (
 //	cut off    it has written what cannot be: its connection is closed, and nothing more is sent
 //	gone       its connection has ended: out of the table, its memory retired
 //
-// What it had sent before it went is still in its source, which is forgotten once that is empty.
+// What it had sent before it went is still in its source, which is forgotten once that is empty, or
+// as soon as a newcomer needs its bit and there is no other.
 type station struct {
 	mac    transport.MAC
 	pid    int
@@ -34,6 +35,7 @@ type station struct {
 	woken   uint64 // the sleep in which it was woken last
 	rung    bool   // in Link.rung: to be committed, and its bell rung
 	refused bool   // cut off
+	full    bool   // its ring had no room once: a Wait may be for that
 
 	ringMemory, bellMemory []byte
 }
@@ -44,7 +46,8 @@ type source struct {
 	station *station // that writes it
 	reader  *records.Reader
 	memory  []byte
-	dead    atomic.Bool // nothing more is written
+	dead    atomic.Bool // nothing more is written, but by who keeps the memory all the same
+	end     uint64      // the polling goroutine's: what is taken of a dead one at most; 0: not known yet
 	claimed atomic.Bool // by the polling goroutine, which forgets it then; or by lose
 	polled  bool        // it is the polling goroutine that has
 }
@@ -106,6 +109,7 @@ func (l *Link) lose(s *station) {
 	l.mu.Unlock()
 	l.txMu.Lock()
 	close(locked)
+	full := s.full
 	s.writer, s.bell = nil, nil // Send may still hold the old table
 	l.memories.retire(s.ringMemory)
 	l.memories.retire(s.bellMemory)
@@ -114,6 +118,7 @@ func (l *Link) lose(s *station) {
 	if s := s.source; s.claimed.CompareAndSwap(false, true) { // a link that only sends may never poll
 		if s.reader.Waiting() {
 			s.claimed.Store(false)
+			l.leave(s)
 		} else {
 			l.forget(s)
 		}
@@ -122,6 +127,9 @@ func (l *Link) lose(s *station) {
 		if l.sources[i].Load() != nil {
 			l.bell.Ring(i)
 		}
+	}
+	if full {
+		l.bell.Ring(s.source.bit) // as it would have, once there was room
 	}
 	l.poller.Look()
 	theirs()
@@ -138,7 +146,16 @@ func (l *Link) drainOwn() {
 	}
 }
 
-// freeBit returns a bit of the link's bell for a new station's ring, or -1.
+// leave leaves the frames of a source that is dead to Poll, or until its bit is needed.
+func (l *Link) leave(s *source) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	taken := func(s *source) bool { return s.claimed.Load() }
+	l.unread = append(slices.DeleteFunc(l.unread, taken), s)
+}
+
+// freeBit returns a bit of the link's bell for a new station's ring, or -1. Where all are taken, it
+// drops what a station has left that has gone, if Poll has taken none of it: the oldest.
 func (l *Link) freeBit() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,7 +166,29 @@ func (l *Link) freeBit() int {
 			return i
 		}
 	}
+	for len(l.unread) > 0 {
+		s := l.unread[0]
+		l.unread = l.unread[1:]
+		if s.claimed.CompareAndSwap(false, true) {
+			l.lost += l.discard(s)
+			l.free(s)
+			l.bits[s.bit] = true
+			return s.bit
+		}
+	}
 	return -1
+}
+
+// discard takes what is in a dead source, and returns how many frames for this link that were.
+func (l *Link) discard(s *source) (frames uint64) {
+	var f transport.Frame
+	for end := s.reader.Taken() + uint64(len(s.memory)); s.reader.Taken() < end && s.reader.Next(&f) == records.Done; {
+		if len(f.Payload) <= l.mtu && l.wants(&f) {
+			frames++
+		}
+		s.reader.Release()
+	}
+	return frames
 }
 
 // giveBit gives a bit back.
@@ -164,6 +203,11 @@ func (l *Link) giveBit(i int) {
 func (l *Link) forget(s *source) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.free(s)
+}
+
+// free is forget, for who holds mu.
+func (l *Link) free(s *source) {
 	l.lost += s.reader.Dropped()
 	l.sources[s.bit].Store(nil)
 	l.memories.retire(s.memory)
