@@ -2,11 +2,16 @@ package shm
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
+	"net"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/internal/testbed"
+	"github.com/rawlane/rawlane/transport/shm/internal/hello"
 )
 
 // refill leaves no room in an eventfd, and has it block.
@@ -79,4 +84,60 @@ func TestRing_OfAStationThatHasGone(t *testing.T) {
 		drain(s.wakeFD)
 		<-rung
 	}
+}
+
+// A descriptor that takes long to close, as that of a socket that lingers, holds up who passes it, and
+// not the link's Close: neither in place of another one, nor beside them, nor with what is not
+// received.
+func TestClose_DescriptorThatLingers(t *testing.T) {
+	for name, say := range map[string]func(other *Link, c *net.UnixConn, fd int) error{
+		"no eventfd": func(other *Link, c *net.UnixConn, fd int) error {
+			return pass(other, c, other.bellFD, other.bellFD, fd)
+		},
+		"one more than may be": func(other *Link, c *net.UnixConn, fd int) error {
+			b := other.bellFD
+			return pass(other, c, b, b, b, b, b, b, fd)
+		},
+		"behind the hello": func(other *Link, c *net.UnixConn, fd int) error {
+			h, err := other.newHalf()
+			if err != nil {
+				return err
+			}
+			defer other.undo(h)
+			return errors.Join(other.say(c, h), pass(other, c, fd))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, other := opened(t, Folder(t), 1), opened(t, Folder(t), 2)
+			ours, theirs := socketPair(t)
+			fd, peer := testbed.Lingering(t)
+			defer func() { _ = peer.Close() }()
+			if err := errors.Join(say(other, theirs, fd), unix.Close(fd)); err != nil { // the message has the last one
+				t.Fatal(err)
+			}
+			l.running.Go(func() { l.welcome(ours, Patience) })
+			_ = theirs.SetReadDeadline(time.Now().Add(Patience / 20)) // a connection that is closed has ended before
+			for err := error(nil); err == nil; _, err = theirs.Read(make([]byte, hello.Len)) {
+			}
+			closed := make(chan error, 1)
+			go func() { closed <- l.Close() }()
+			select {
+			case err := <-closed:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-time.After(Patience):
+				t.Error("Close waits until it is closed")
+				_ = peer.Close()
+				<-closed
+			}
+		})
+	}
+}
+
+// pass says a link's hello, with these descriptors.
+func pass(l *Link, c *net.UnixConn, fds ...int) error {
+	own := hello.Hello{MAC: l.mac, MTU: l.mtu, Data: l.data}
+	_, _, err := c.WriteMsgUnix(own.AppendTo(nil), unix.UnixRights(fds...), nil)
+	return err
 }

@@ -249,22 +249,25 @@ func (l *Link) Close() error {
 const lastWait = 100 * time.Millisecond
 
 // apart calls f in a goroutine of its own, as another process may hold it up: the two share what it
-// works on. wait waits for it as long as the link is open, and not for long after that.
-func (l *Link) apart(f func()) (wait func()) {
+// works on. wait waits for it as long as the link is open, and not for long after that, and reports
+// whether it has ended.
+func (l *Link) apart(f func()) (wait func() bool) {
 	done := make(chan struct{})
 	go func() { // ends when that process lets it
 		defer close(done)
 		f()
 	}()
-	return func() {
+	return func() bool {
 		select {
 		case <-done:
-			return
+			return true
 		case <-l.open.Done():
 		}
 		select {
 		case <-done:
+			return true
 		case <-time.After(lastWait):
+			return false
 		}
 	}
 }
