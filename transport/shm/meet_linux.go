@@ -52,15 +52,27 @@ func (l *Link) meetAll(others []neighbour) {
 const (
 	firstPause = 10 * time.Millisecond
 	lastPause  = 2 * time.Second
+	// lastRefused is the last pause where one of the two has refused the other: most likely it has
+	// as many as it may, and hundreds would ask again and again.
+	lastRefused = time.Minute
 )
+
+// nextPause returns the pause behind one.
+func nextPause(pause time.Duration, refused bool) time.Duration {
+	if refused {
+		return min(2*pause, lastRefused)
+	}
+	return min(2*pause, lastPause)
+}
 
 // seek meets a station that was there before, however often that fails, as long as there is its
 // socket. It calls met when they have met, or will not. A successor of the station has found this
 // link's socket, and seeks it: the two would meet twice, and frames overtake each other.
 func (l *Link) seek(o neighbour, met func()) {
 	defer met()
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		if o.conn == nil {
+	for pause := firstPause; ; {
+		refused := o.conn != nil
+		if !refused {
 			err := fmt.Errorf("%v: %w", o.mac, o.err)
 			l.refused.Store(&err)
 		} else if l.keep(o.conn, true, met) {
@@ -71,6 +83,7 @@ func (l *Link) seek(o neighbour, met func()) {
 		case <-l.open.Done():
 			return
 		}
+		pause = nextPause(pause, refused)
 		if o.conn, o.err = connect(l.folder.socket(o.mac)); gone(o.err) || !l.folder.has(o) {
 			if o.conn != nil {
 				_ = o.conn.Close() // nothing was said
@@ -169,7 +182,8 @@ func awaitEnd(c *net.UnixConn) {
 	})
 }
 
-// MeetErr returns why the last station that could not be met was refused, or nil.
+// MeetErr returns why the last attempt failed to meet a station, or nil if none has. It stays,
+// though the two have met since: Stations lists those that are reached.
 func (l *Link) MeetErr() error {
 	if err := l.refused.Load(); err != nil {
 		return fmt.Errorf("%s: meet another link: %w", l.Name(), *err)

@@ -84,6 +84,24 @@ func TestMeet_TooManyLinks(t *testing.T) {
 	}
 }
 
+// A link that is refused by one that has all that it may asks seldom in the end: hundreds may do so.
+// One that takes no connections just now is tried every other second.
+func TestSeek_Pauses(t *testing.T) {
+	for refused, want := range map[bool]time.Duration{true: time.Minute, false: 2 * time.Second} {
+		pause, pauses := firstPause, 1
+		for ; pause < want && pauses < 100; pauses++ {
+			next := nextPause(pause, refused)
+			if next != min(2*pause, want) {
+				t.Fatalf("refused %v: %v behind %v", refused, next, pause)
+			}
+			pause = next
+		}
+		if next := nextPause(pause, refused); next != want {
+			t.Errorf("refused %v: %v in the end, want %v", refused, next, want)
+		}
+	}
+}
+
 // A meeting for which there is no memory leaves nothing: no bit of the bell, and no descriptor.
 func TestHalf_NoMemory(t *testing.T) {
 	l := opened(t, Folder(t), 1)
