@@ -40,12 +40,14 @@
 // # Promises
 //
 // As on the in-memory fabric a sender is told transport.ErrBusy where a receiver's ring is full,
-// and no frame for one station is lost while both links are open. A multicast does not wait for the
-// slowest: a copy for which a ring has no room is dropped, and counted as the receiver's RxDropped.
+// and no frame for one station is lost from when the two have met until one of them closes, or cuts
+// off the other. A multicast does not wait for the slowest: a copy for which a ring has no room is
+// dropped, and counted as the receiver's RxDropped.
 //
 // Memory: a ring has 512 KiB for an MTU of 9,000 bytes, and takes only as much as it was ever
-// filled: 4 KiB where the receiver keeps up. n nodes have n(n-1) rings: 32 nodes have 4 MiB, and
-// 496 MiB at most; 128 nodes have 64 MiB, and 8 GiB at most.
+// filled: 4 KiB where the receiver keeps up with short frames, and 16 KiB with the longest. n nodes
+// have n(n-1) rings: 32 nodes have 4 MiB with short frames, and 496 MiB at most; 128 nodes have
+// 64 MiB, and 8 GiB at most.
 //
 // Trust: only processes of the same user are let in. Whatever they write, a link reads nothing
 // outside of its memory: one that writes what cannot be is cut off, and counted as RxMalformed. But

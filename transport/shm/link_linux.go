@@ -78,8 +78,10 @@ var (
 )
 
 // Open makes a station of the segment called name, and meets those that are there. It waits for
-// these, but for a second at most. Errors: transport.ErrNotSupported; an address that is another
-// link's on the segment, with the number of its process; a folder that is not the user's own.
+// these, but for a second at most, once it has had its turn: links open and close one at a time,
+// and one that does not get on holds the others for five seconds. Errors:
+// transport.ErrNotSupported; an address that is another link's on the segment, with the number of
+// its process; a folder that is not the user's own; a link that keeps its turn.
 func Open(name string, cfg Config) (*Link, error) {
 	l, err := open(name, kernel(), cfg)
 	if err != nil {
@@ -92,6 +94,10 @@ func Open(name string, cfg Config) (*Link, error) {
 func open(name, kernel string, cfg Config) (_ *Link, err error) {
 	if err := cfg.validate(name); err != nil {
 		return nil, err
+	}
+	if !records.Atomic {
+		return nil, fmt.Errorf("%w: no atomics of 64 bits that processes could share (build for ARM with GOARM=7)",
+			transport.ErrNotSupported)
 	}
 	l := &Link{name: name, mac: cfg.MAC, mtu: cfg.MTU, data: cfg.RingBytes, etherType: transport.EtherTypeAny}
 	if f, one := transport.As[transport.TypeFilter](cfg.Wire); one {

@@ -13,8 +13,9 @@ type receiver struct {
 	over  []*source   // those to be forgotten
 }
 
-// Poll implements transport.Link. It makes no system call. If there is nothing, it looks at one
-// word of memory for each 64 stations. Rings take turns in being first.
+// Poll implements transport.Link. It makes no system call, unless a station sleeps until there is
+// room in its ring, or has gone, or is cut off. If there is nothing, it looks at one word of memory
+// for each 64 stations. Rings take turns in being first.
 func (l *Link) Poll(frames []transport.Frame) (int, error) {
 	if l.closed.Load() {
 		return 0, transport.ErrClosed
