@@ -147,6 +147,8 @@ func TestOpenLink_Refuses(t *testing.T) {
 		"a link that is none, for two":        {Job{Launcher: OpenMPI, Name: "x", Size: 2, Local: 2}, environ{EnvLink: "token"}, "want ring, packet, xdp, udp or shm"},
 		"a link that is none":                 {Job{Launcher: RawlaneRun, Size: 2}, environ{EnvLink: "token", EnvInterfaces: "lo"}, "want ring, packet, xdp, udp or shm"},
 		"memory, and nowhere to meet":         {Job{Launcher: RawlaneRun, Size: 2}, environ{EnvLink: "shm"}, "RAWLANE_LINK=shm, and no RAWLANE_SEGMENT says where the nodes meet"},
+		"memory for too many":                 {Job{Launcher: RawlaneRun, Size: 450}, environ{EnvLink: "shm", EnvSegment: "x"}, "through shared memory 449 meet at most"},
+		"one host for too many":               {Job{Launcher: OpenMPI, Name: "x", Size: 450, Local: 450}, environ{}, "through shared memory 449 meet at most"},
 		"an address, and none of the others":  {Job{Launcher: RawlaneRun, Size: 2}, environ{EnvLink: "udp", EnvListen: "127.0.0.1"}, "RAWLANE_LISTEN=127.0.0.1, and no RAWLANE_SEEDS says where the others listen"},
 		"an interface that is none":           {Job{Launcher: RawlaneRun, Size: 2}, environ{EnvLink: "packet", EnvInterfaces: "nowhere0"}, "nowhere0"},
 	} {

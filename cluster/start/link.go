@@ -33,7 +33,7 @@ func (j *Job) openLink(ctx context.Context, env func(string) string) (transport.
 				ErrEnvironment, EnvLink, EnvSegment)
 		}
 		if kind == "shm" {
-			return shm.Open(segment, shm.Config{})
+			return j.openMemory(segment)
 		}
 		return nearest(segment)(openWire(env))
 	}
@@ -52,7 +52,7 @@ func (j *Job) openLink(ctx context.Context, env func(string) string) (transport.
 	case kind == "shm" && !at.oneHost:
 		return nil, fmt.Errorf("%s=shm: not all of the %d processes are on this host", EnvLink, j.Size)
 	case kind == "shm", kind == "" && at.oneHost:
-		return shm.Open(segment, shm.Config{})
+		return j.openMemory(segment)
 	case kind == "udp" && j.pmi != nil, kind == "" && at.shared && j.pmi != nil:
 		return nearest(segment)(j.openPort(ctx, env))
 	case at.shared:
@@ -61,6 +61,16 @@ func (j *Job) openLink(ctx context.Context, env func(string) string) (transport.
 			j.Size, EnvLink, j.Launcher)
 	}
 	return openWire(env)
+}
+
+// openMemory opens a link over shared memory for a job that is on one host. One of more processes
+// than meet there would lose frames between some, and nothing would tell.
+func (j *Job) openMemory(segment string) (transport.Link, error) {
+	if most := shm.MaxStations + 1; j.Size > most {
+		return nil, fmt.Errorf("%d processes on one host: through shared memory %d meet at most "+
+			"(want fewer, or more hosts)", j.Size, most)
+	}
+	return shm.Open(segment, shm.Config{})
 }
 
 // nearest returns a function that puts shared memory around a link for those of this host, if a

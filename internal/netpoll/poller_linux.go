@@ -71,9 +71,10 @@ func (p *Poller) Wait(ctx context.Context) error {
 	return nil
 }
 
-// sleep reads until ready. The read deadline stands for the end of a context, or a kick. If it is
-// one that an earlier wait's has left behind, sleep clears it, and with it perhaps that of this
-// context, or of a kick: so both are checked once more before the next read.
+// sleep reads until ready. The read deadline stands for the end of a context, a kick, or a look. If
+// it is one that an earlier wait's has left behind, sleep clears it, and with it perhaps that of
+// this context, of a kick, or of a look: so the first two are checked once more before the next
+// read, which asks ready.
 func (p *Poller) sleep(ctx context.Context) error {
 	for {
 		err := p.conn.Read(p.ready)
@@ -104,6 +105,10 @@ func (p *Poller) Kick() {
 	p.kicked.Store(true)
 	p.expire()
 }
+
+// Look has the wait in progress ask ready once more, and go on if that is false. The next wait asks
+// in any case.
+func (p *Poller) Look() { p.expire() }
 
 func (p *Poller) expire() {
 	_ = p.deadline(time.Unix(1, 0)) // fails only on a closed descriptor, which has no readers

@@ -66,3 +66,35 @@ func TestKick_WhileADeadlineIsCleared(t *testing.T) {
 		t.Errorf("%v after %d reads, want none and one: the second would have slept", err, conn.reads)
 	}
 }
+
+// A look has the wait in progress ask once more: it goes on as long as the answer is no. One that
+// comes while nobody waits ends no wait, either.
+func TestLook_AsksOnceMore(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = r.Close(), w.Close() }()
+	conn, err := r.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan bool)
+	p := NewPoller(conn, r.SetReadDeadline, func(uintptr) bool { return <-asked })
+	p.Look()
+	ended := make(chan error, 1)
+	go func() { ended <- p.Wait(t.Context()) }()
+	for _, answer := range []bool{false, false, true} {
+		select {
+		case asked <- answer:
+		case err := <-ended:
+			t.Fatalf("it has ended, though the answer was no: %v", err)
+		case <-time.After(10 * time.Second):
+			t.Fatal("it does not ask")
+		}
+		p.Look()
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

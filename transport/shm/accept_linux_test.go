@@ -154,10 +154,10 @@ func leaveRoom(t *testing.T, room int) (undo func()) {
 // Close ends the search for a station that takes no connections.
 func TestSeek_EndsWithTheLink(t *testing.T) {
 	dir := Folder(t)
-	if err := os.Mkdir(filepath.Join(dir, "test"), 0o700); err != nil {
+	if err := os.Mkdir(SegmentFolder(dir), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	ln, err := net.Listen("unix", filepath.Join(dir, "test", "020000000042")) // of another type
+	ln, err := net.Listen("unix", filepath.Join(SegmentFolder(dir), "020000000042")) // of another type
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,9 @@ func Folder(t testing.TB) string {
 	return testbed.SocketDir(t)
 }
 
+// SegmentFolder returns the folder in which the links of the tests' segment meet.
+func SegmentFolder(dir string) string { return filepath.Join(dir, folderName("test", kernel())) }
+
 // Meetings that come to nothing leave nothing: no bit of the bell, and no memory.
 func TestHalf_IsUndone(t *testing.T) {
 	dir := Folder(t)
@@ -70,6 +73,9 @@ func hasBits(l *Link) bool {
 	defer l.mu.Unlock()
 	return l.bits != [MaxStations]bool{}
 }
+
+// HasBits is hasBits, for tests of other processes.
+func HasBits(l *Link) bool { return hasBits(l) }
 
 // A station that has gone leaves nothing, once its frames were polled.
 func TestStation_IsForgotten(t *testing.T) {
@@ -218,6 +224,50 @@ func TestStation_OfALinkThatNeverPolls(t *testing.T) {
 	}
 }
 
+// A link that never polls meets as many stations as come that leave frames for it: those of the oldest
+// are dropped, and counted.
+func TestStation_LeavesFramesThatNobodyPolls(t *testing.T) {
+	dir := Folder(t)
+	l := opened(t, dir, 1)
+	const more = 3
+	for round := range MaxStations + more {
+		other, err := Open("test", Config{Dir: dir, MTU: 64})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(other.Stations()) != 1 {
+			t.Fatalf("the %d-th station does not meet the link: %v", round+1, l.MeetErr())
+		}
+		for _, dst := range []transport.MAC{transport.Broadcast, l.mac, {2, 0, 0, 0, 0, 99}} { // the last is nobody's
+			if _, err := other.Send([]transport.Frame{{Dst: dst, Payload: []byte("last")}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := other.Close(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it does not hear that a station closed", func() bool { return len(l.Stations()) == 0 })
+	}
+	eventually(t, "the last one is not left", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.unread) == MaxStations
+	})
+	if c := l.Counters(); c.RxDropped != 2*more {
+		t.Errorf("%+v, want %d dropped", c, 2*more)
+	}
+	came := 0
+	frames := make([]transport.Frame, 64)
+	eventually(t, "what the last ones have left does not come", func() bool {
+		n, err := l.Poll(frames)
+		came += n
+		return err != nil || !hasBits(l)
+	})
+	if came != 2*MaxStations {
+		t.Errorf("%d frames came, want %d", came, 2*MaxStations)
+	}
+}
+
 // A Poll that has found a source just before the link lost its station, and forgot it, leaves it
 // alone: its memory is another one's by now.
 func TestStation_IsLostWhilePollLooks(t *testing.T) {
@@ -240,7 +290,7 @@ func TestStation_IsLostWhilePollLooks(t *testing.T) {
 // one on a folder that was removed meanwhile is none.
 func TestFolder_Lock(t *testing.T) {
 	dir := Folder(t)
-	f, unlock, err := openFolder(dir, "test", lockTimeout)
+	f, unlock, err := openFolder(dir, folderName("test", kernel()), lockTimeout)
 	if err != nil {
 		t.Fatal(err)
 	}

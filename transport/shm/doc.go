@@ -30,21 +30,25 @@
 // The links of a segment find each other by its name, in a folder of the user's own: see
 // Config.Dir. Each listens on a Unix socket there, and passes the others the memory (memfd, sealed
 // so that nobody can shrink it) and its eventfd. Links in different network namespaces meet, too,
-// as long as they have the folder in common. The kernel tells each when another one's process ends,
+// as long as they have the folder in common; links of different hosts do not, if these share it, as
+// each kernel has its own part of it. The kernel tells each when another one's process ends,
 // however it ends: nothing stays locked, no half-written frame is seen, and what it has left in the
-// folder is removed by the next link that opens. Frames that it had sent before are received.
+// folder is removed by the next link that opens. Frames that it had sent before are received,
+// unless the receiver polls so seldom that MaxStations others leave frames behind, too: then the
+// oldest are dropped, and counted as its RxDropped.
 //
 // # Promises
 //
 // As on the in-memory fabric a sender is told transport.ErrBusy where a receiver's ring is full,
-// and no frame for one station is lost while both links are open and read. One that has not read
-// for a second, as its process was stopped, loses what there is no room for, as on a wire. A
-// multicast does not wait for the slowest: a copy for which a ring has no room is dropped. Both are
-// counted as the receiver's RxDropped.
+// and no frame for one station is lost from when the two have met until one of them closes, or cuts
+// off the other, while both read. One that has not read for a second, as its process was stopped,
+// loses what there is no room for, as on a wire. A multicast does not wait for the slowest: a copy
+// for which a ring has no room is dropped. Both are counted as the receiver's RxDropped.
 //
 // Memory: a ring has 512 KiB for an MTU of 9,000 bytes, and takes only as much as it was ever
-// filled: 4 KiB where the receiver keeps up. n nodes have n(n-1) rings: 32 nodes have 4 MiB, and
-// 496 MiB at most; 128 nodes have 64 MiB, and 8 GiB at most.
+// filled: 4 KiB where the receiver keeps up with short frames, and 16 KiB with the longest. n nodes
+// have n(n-1) rings: 32 nodes have 4 MiB with short frames, and 496 MiB at most; 128 nodes have
+// 64 MiB, and 8 GiB at most.
 //
 // Trust: only processes of the same user are let in. Whatever they write, a link reads nothing
 // outside of its memory: one that writes what cannot be is cut off, and counted as RxMalformed. But
@@ -74,7 +78,8 @@ type Config struct {
 	// Dir is the folder in which the links of a user meet; links with different ones do not. ""
 	// means $RAWLANE_SHM_DIR, or rawlane in $XDG_RUNTIME_DIR if that is a folder of the user's, or
 	// else rawlane-UID in the folder for temporary files. It is made if it is not there; it has to
-	// be the user's own, with mode 0700.
+	// be the user's own, with mode 0700. A socket's path in it, with the segment's name, the
+	// kernel's and the link's, has 107 bytes at most.
 	Dir string
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io/fs"
 	"net"
 	"os"
@@ -39,8 +40,9 @@ const (
 	maxPath = 107
 )
 
-// folder is where the links of a segment have their sockets, each named for its MAC. The holder of
-// the lock on the file called lock may add a socket, or remove one on which nobody listens.
+// folder is where the links of a segment have their sockets, each named for its MAC: those of one
+// kernel. The holder of the lock on the file called lock may add a socket, or remove one on which
+// nobody listens.
 type folder struct{ path string }
 
 // userDir returns the folder in which the links of this user meet.
@@ -59,13 +61,26 @@ func userDir(dir string) string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("rawlane-%d", os.Geteuid()))
 }
 
+// kernel returns what tells the kernel from others, and from itself before it was started anew: 8
+// hexadecimal digits. Containers of one host have the same. Without /proc all have.
+func kernel() string {
+	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // none if it cannot be read
+	h := fnv.New32a()
+	_, _ = h.Write(id) // never fails
+	return fmt.Sprintf("%08x", h.Sum32())
+}
+
+// folderName names a segment's folder. Each kernel has its own, as a socket is its alone: where
+// hosts share a file system, another one's looks as if nobody listened, and must stay all the same.
+func folderName(segment, kernel string) string { return segment + "." + kernel }
+
 // openFolder makes a segment's folder if it is not there, and takes its lock, for which it waits:
 // so long for each link that opens or closes meanwhile.
-func openFolder(dir, segment string, wait time.Duration) (f folder, unlock func(), err error) {
+func openFolder(dir, name string, wait time.Duration) (f folder, unlock func(), err error) {
 	if dir, err = filepath.Abs(userDir(dir)); err != nil { // the program may go elsewhere
 		return f, nil, err
 	}
-	f = folder{filepath.Join(dir, segment)}
+	f = folder{filepath.Join(dir, name)}
 	deadline, seen := time.Now().Add(wait), f.changed()
 	for pause := lockPause; ; pause = min(2*pause, maxLockPause) {
 		for _, d := range []string{filepath.Dir(f.path), f.path} {

@@ -89,7 +89,7 @@ func TestOpen_FolderOfOthers(t *testing.T) {
 // folderOf opens a link, and returns the folder that it made.
 func folderOf(t *testing.T, dir string) string {
 	open(t, shm.Config{Dir: filepath.Join(dir, "own")})
-	return filepath.Join(dir, "own", "test")
+	return shm.SegmentFolder(filepath.Join(dir, "own"))
 }
 
 // Without Config.Dir the environment says where the links of a user meet.
@@ -173,7 +173,7 @@ func TestFolder_OfAProgramThatMoves(t *testing.T) {
 	t.Chdir(dir)
 	l := open(t, shm.Config{Dir: "links"})
 	t.Chdir(t.TempDir())
-	if want := filepath.Join(dir, "links", "test"); l.Folder() != want {
+	if want := shm.SegmentFolder(filepath.Join(dir, "links")); l.Folder() != want {
 		t.Errorf("the folder is %s, want %s", l.Folder(), want)
 	}
 	if err := l.Close(); err != nil {

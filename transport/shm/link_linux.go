@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -47,10 +48,11 @@ type Link struct {
 	used     atomic.Int32 // bits of the bell below it were used
 	refused  atomic.Pointer[error]
 
-	mu   sync.Mutex // guards changes of stations, and what follows
-	met  []*station // and not lost; of those with one address the last is in the table
-	bits [MaxStations]bool
-	lost uint64 // RxDropped, of sources that are forgotten
+	mu     sync.Mutex // guards changes of stations, and what follows
+	met    []*station // and not lost; of those with one address the last is in the table
+	bits   [MaxStations]bool
+	unread []*source // of stations that have gone, the oldest first; Poll may have claimed some since
+	lost   uint64    // RxDropped, of sources that are forgotten
 
 	txMu sync.Mutex // guards what follows, the Tx counters' writing, and what stations say
 	sender
@@ -76,19 +78,26 @@ var (
 )
 
 // Open makes a station of the segment called name, and meets those that are there. It waits for
-// these, but for a second at most. Errors: transport.ErrNotSupported; an address that is another
-// link's on the segment, with the number of its process; a folder that is not the user's own.
+// these, but for a second at most, once it has had its turn: links open and close one at a time,
+// and one that does not get on holds the others for five seconds. Errors:
+// transport.ErrNotSupported; an address that is another link's on the segment, with the number of
+// its process; a folder that is not the user's own; a link that keeps its turn.
 func Open(name string, cfg Config) (*Link, error) {
-	l, err := open(name, cfg)
+	l, err := open(name, kernel(), cfg)
 	if err != nil {
 		return nil, fmt.Errorf("shm %s: open: %w", name, err)
 	}
 	return l, nil
 }
 
-func open(name string, cfg Config) (_ *Link, err error) {
+// open is Open on a host with that kernel.
+func open(name, kernel string, cfg Config) (_ *Link, err error) {
 	if err := cfg.validate(name); err != nil {
 		return nil, err
+	}
+	if !records.Atomic {
+		return nil, fmt.Errorf("%w: no atomics of 64 bits that processes could share (build for ARM with GOARM=7)",
+			transport.ErrNotSupported)
 	}
 	l := &Link{name: name, mac: cfg.MAC, mtu: cfg.MTU, data: cfg.RingBytes, etherType: transport.EtherTypeAny}
 	if f, one := transport.As[transport.TypeFilter](cfg.Wire); one {
@@ -115,7 +124,7 @@ func open(name string, cfg Config) (_ *Link, err error) {
 	}
 	l.bell = records.NewBell(l.bellPage)
 	var unlock func()
-	if l.folder, unlock, err = openFolder(cfg.Dir, name, lockTimeout); err != nil {
+	if l.folder, unlock, err = openFolder(cfg.Dir, folderName(name, kernel), lockTimeout); err != nil {
 		return nil, err
 	}
 	var others []neighbour
@@ -240,6 +249,33 @@ func (l *Link) Close() error {
 		l.release()
 	})
 	return l.err
+}
+
+// lastWait is how long Close waits for what another process holds up.
+const lastWait = 100 * time.Millisecond
+
+// apart calls f in a goroutine of its own, as another process may hold it up: the two share what it
+// works on. wait waits for it as long as the link is open, and not for long after that, and reports
+// whether it has ended.
+func (l *Link) apart(f func()) (wait func() bool) {
+	done := make(chan struct{})
+	go func() { // ends when that process lets it
+		defer close(done)
+		f()
+	}()
+	return func() bool {
+		select {
+		case <-done:
+			return true
+		case <-l.open.Done():
+		}
+		select {
+		case <-done:
+			return true
+		case <-time.After(lastWait):
+			return false
+		}
+	}
 }
 
 // release gives back what open has taken. It waits for the link's goroutines.

@@ -80,7 +80,7 @@ func TestLink_WithAWire(t *testing.T) {
 // The path of a link's socket has 107 bytes at most, as the system has it.
 func TestOpen_LongestPath(t *testing.T) {
 	dir := shm.Folder(t)
-	rest := 107 - len(dir) - len("/") - len("/test/020000000001")
+	rest := 107 - len(shm.SegmentFolder(dir)) - len("/") - len("/020000000001")
 	for more, fits := range []bool{true, false} {
 		l, err := shm.Open("test", shm.Config{Dir: filepath.Join(dir, strings.Repeat("x", rest+more)), MAC: mac(1)})
 		if err == nil {
@@ -98,7 +98,7 @@ func TestOpen_FailsAndLeavesNothing(t *testing.T) {
 	if _, err := shm.Open("test", shm.Config{Dir: dir}); err == nil || !strings.Contains(err.Error(), "too long") {
 		t.Fatalf("%v, want that the path is too long", err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "test")); !os.IsNotExist(err) {
+	if _, err := os.Stat(shm.SegmentFolder(dir)); !os.IsNotExist(err) {
 		t.Errorf("the segment's folder: %v, want none", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/shm/internal/hello"
 	"github.com/rawlane/rawlane/transport/shm/internal/records"
 )
@@ -51,15 +52,27 @@ func (l *Link) meetAll(others []neighbour) {
 const (
 	firstPause = 10 * time.Millisecond
 	lastPause  = 2 * time.Second
+	// lastRefused is the last pause where one of the two has refused the other: most likely it has
+	// as many as it may, and hundreds would ask again and again.
+	lastRefused = time.Minute
 )
+
+// nextPause returns the pause behind one.
+func nextPause(pause time.Duration, refused bool) time.Duration {
+	if refused {
+		return min(2*pause, lastRefused)
+	}
+	return min(2*pause, lastPause)
+}
 
 // seek meets a station that was there before, however often that fails, as long as there is its
 // socket. It calls met when they have met, or will not. A successor of the station has found this
 // link's socket, and seeks it: the two would meet twice, and frames overtake each other.
 func (l *Link) seek(o neighbour, met func()) {
 	defer met()
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		if o.conn == nil {
+	for pause := firstPause; ; {
+		refused := o.conn != nil
+		if !refused {
 			err := fmt.Errorf("%v: %w", o.mac, o.err)
 			l.refused.Store(&err)
 		} else if l.keep(o.conn, true, met) {
@@ -70,6 +83,7 @@ func (l *Link) seek(o neighbour, met func()) {
 		case <-l.open.Done():
 			return
 		}
+		pause = nextPause(pause, refused)
 		if o.conn, o.err = connect(l.folder.socket(o.mac)); gone(o.err) || !l.folder.has(o) {
 			if o.conn != nil {
 				_ = o.conn.Close() // nothing was said
@@ -119,10 +133,12 @@ func (l *Link) keep(c *net.UnixConn, first bool, met func()) bool {
 	closed := make(chan struct{})
 	goesOn := context.AfterFunc(l.open, func() { _ = c.Close(); close(closed) })
 	defer func() {
-		if !goesOn() {
-			<-closed // the descriptor is given back before Close returns
-		}
-		_ = c.Close()
+		l.apart(func() { // what was passed, and not received, is closed with it
+			if !goesOn() {
+				<-closed // the descriptor is given back before Close returns
+			}
+			_ = c.Close()
+		})()
 	}()
 	s, err := l.meet(c, first)
 	eof := errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
@@ -139,8 +155,7 @@ func (l *Link) keep(c *net.UnixConn, first bool, met func()) bool {
 	}
 	met()
 	_ = c.SetDeadline(time.Time{}) // fails if it is closed: then there is nothing to read
-	var b [1]byte
-	_, _ = c.Read(b[:])      // there is nothing to be said any more: whatever ends it ends the meeting
+	awaitEnd(c)
 	gone := !l.closed.Load() // before others see that it is, and close this link
 	l.lose(s)
 	if gone {
@@ -149,7 +164,26 @@ func (l *Link) keep(c *net.UnixConn, first bool, met func()) bool {
 	return true
 }
 
-// MeetErr returns why the last station that could not be met was refused, or nil.
+// awaitEnd returns when a connection ends, or something is said: there is nothing to be said any
+// more. It stays there: a descriptor that was passed with it might take long to close.
+func awaitEnd(c *net.UnixConn) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return // it is closed
+	}
+	_ = raw.Read(func(fd uintptr) bool { // whatever ends it ends the meeting
+		var b [1]byte
+		for {
+			_, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+			if !errors.Is(err, unix.EINTR) {
+				return !errors.Is(err, unix.EAGAIN)
+			}
+		}
+	})
+}
+
+// MeetErr returns why the last attempt failed to meet a station, or nil if none has. It stays,
+// though the two have met since: Stations lists those that are reached.
 func (l *Link) MeetErr() error {
 	if err := l.refused.Load(); err != nil {
 		return fmt.Errorf("%s: meet another link: %w", l.Name(), *err)
@@ -247,13 +281,41 @@ func (l *Link) say(c *net.UnixConn, h *half) (err error) {
 }
 
 // hear receives the other one's hello and makes a station of it, which lacks what this link brings.
-func (l *Link) hear(c *net.UnixConn) (_ *station, err error) {
-	b, fds, err := receive(c)
-	defer func() {
-		for _, fd := range fds {
-			_ = unix.Close(fd) // the first error is the one to report
-		}
-	}()
+func (l *Link) hear(c *net.UnixConn) (*station, error) {
+	type packet struct {
+		b   []byte
+		fds []int
+		err error
+	}
+	received := make(chan packet, 1)
+	receiving := l.apart(func() { // more descriptors than there may be are closed as they are received
+		b, fds, err := receive(c)
+		received <- packet{b, fds, err}
+	})
+	if !receiving() {
+		go func() { closeAll((<-received).fds) }() // ends when receive does
+		return nil, transport.ErrClosed
+	}
+	p := <-received
+	s, err := l.admissible(p.b, p.fds, p.err)
+	if err != nil { // they may be anything, and take as long to close as their process likes
+		l.apart(func() { closeAll(p.fds) })()
+		return nil, err
+	}
+	closeAll(p.fds[:2]) // memory stays as long as it is mapped
+	return s, nil
+}
+
+// closeAll closes descriptors by which nothing is written.
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		_ = unix.Close(fd)
+	}
+}
+
+// admissible makes a station of a hello and its descriptors: of the third one, which it has then.
+// The others, and with an error all, are the caller's.
+func (l *Link) admissible(b []byte, fds []int, err error) (*station, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -266,7 +328,10 @@ func (l *Link) hear(c *net.UnixConn) (_ *station, err error) {
 	case o.MAC == l.mac:
 		return nil, fmt.Errorf("%v is this link's address, too", o.MAC)
 	}
-	s := &station{mac: o.MAC, bit: o.Bit, source: new(source)}
+	if err := checkEventfd(fds[2]); err != nil {
+		return nil, err
+	}
+	s := &station{mac: o.MAC, bit: o.Bit, source: new(source), wakeFD: fds[2]}
 	if s.source.memory, err = l.take(fds[0], records.Bytes(o.Data)); err != nil {
 		return nil, err
 	}
@@ -275,11 +340,6 @@ func (l *Link) hear(c *net.UnixConn) (_ *station, err error) {
 		return nil, err
 	}
 	s.source.reader, s.bell = records.NewReader(s.source.memory), records.NewBell(s.bellMemory)
-	s.wakeFD, fds = fds[2], fds[:2]
-	if err := checkEventfd(s.wakeFD); err != nil {
-		l.drop(s)
-		return nil, err
-	}
 	return s, nil
 }
 

@@ -84,6 +84,24 @@ func TestMeet_TooManyLinks(t *testing.T) {
 	}
 }
 
+// A link that is refused by one that has all that it may asks seldom in the end: hundreds may do so.
+// One that takes no connections just now is tried every other second.
+func TestSeek_Pauses(t *testing.T) {
+	for refused, want := range map[bool]time.Duration{true: time.Minute, false: 2 * time.Second} {
+		pause, pauses := firstPause, 1
+		for ; pause < want && pauses < 100; pauses++ {
+			next := nextPause(pause, refused)
+			if next != min(2*pause, want) {
+				t.Fatalf("refused %v: %v behind %v", refused, next, pause)
+			}
+			pause = next
+		}
+		if next := nextPause(pause, refused); next != want {
+			t.Errorf("refused %v: %v in the end, want %v", refused, next, want)
+		}
+	}
+}
+
 // A meeting for which there is no memory leaves nothing: no bit of the bell, and no descriptor.
 func TestHalf_NoMemory(t *testing.T) {
 	l := opened(t, Folder(t), 1)
@@ -114,7 +132,7 @@ func TestHalf_NoMemory(t *testing.T) {
 // reason, which is still known when it takes them.
 func TestMeet_NoConnection(t *testing.T) {
 	dir := Folder(t)
-	path := filepath.Join(dir, "test", "020000000042")
+	path := filepath.Join(SegmentFolder(dir), "020000000042")
 	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -187,13 +205,13 @@ func TestAccept_FailsForAWhile(t *testing.T) {
 // A link that does not get the lock of its segment's folder says what to end.
 func TestFolder_LockIsHeld(t *testing.T) {
 	dir := Folder(t)
-	f, unlock, err := openFolder(dir, "test", lockTimeout)
+	f, unlock, err := openFolder(dir, folderName("test", kernel()), lockTimeout)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const wait = 20 * time.Millisecond
 	begun := time.Now()
-	_, _, err = openFolder(dir, "test", wait)
+	_, _, err = openFolder(dir, folderName("test", kernel()), wait)
 	if err == nil || !strings.Contains(err.Error(), "fuser "+f.path+"/lock") {
 		t.Errorf("%v, want what to end", err)
 	}
@@ -201,7 +219,7 @@ func TestFolder_LockIsHeld(t *testing.T) {
 		t.Errorf("it has waited for %v, want %v", took, wait)
 	}
 	time.AfterFunc(wait, unlock)
-	_, unlock, err = openFolder(dir, "test", Patience)
+	_, unlock, err = openFolder(dir, folderName("test", kernel()), Patience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,13 +230,13 @@ func TestFolder_LockIsHeld(t *testing.T) {
 func TestFolder_LockGoesRound(t *testing.T) {
 	dir := Folder(t)
 	synctest.Test(t, func(t *testing.T) {
-		f, unlock, err := openFolder(dir, "test", lockTimeout)
+		f, unlock, err := openFolder(dir, folderName("test", kernel()), lockTimeout)
 		if err != nil {
 			t.Fatal(err)
 		}
 		waited := make(chan error)
 		go func() {
-			_, unlock, err := openFolder(dir, "test", lockTimeout)
+			_, unlock, err := openFolder(dir, folderName("test", kernel()), lockTimeout)
 			if err == nil {
 				unlock()
 			}
@@ -352,7 +370,7 @@ func TestPoll_LastFramesOfAStation(t *testing.T) {
 // A socket that a link has left is removed, unless the folder's lock is held: then it stays for the
 // next one.
 func TestFolder_Sweep(t *testing.T) {
-	f, unlock, err := openFolder(Folder(t), "test", lockTimeout)
+	f, unlock, err := openFolder(Folder(t), folderName("test", kernel()), lockTimeout)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -378,7 +396,7 @@ func TestFolder_Sweep(t *testing.T) {
 // the successor seeks this link. By two ways through memory frames would overtake each other.
 func TestSeek_LeavesSuccessors(t *testing.T) {
 	dir := Folder(t)
-	f, unlock, err := openFolder(dir, "test", Patience)
+	f, unlock, err := openFolder(dir, folderName("test", kernel()), Patience)
 	if err != nil {
 		t.Fatal(err)
 	}

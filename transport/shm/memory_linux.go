@@ -3,6 +3,7 @@ package shm
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -52,6 +53,9 @@ func checkMemory(fd, size int) error {
 	if err != nil || seals&unix.F_SEAL_SHRINK == 0 {
 		return errors.New("its memory is not sealed")
 	}
+	if seals&(unix.F_SEAL_WRITE|unix.F_SEAL_FUTURE_WRITE) != 0 {
+		return errors.New("its memory is sealed against writing")
+	}
 	var s unix.Stat_t
 	if err := unix.Fstat(fd, &s); err != nil || s.Size < int64(size) {
 		return fmt.Errorf("its memory has %d bytes (want %d)", s.Size, size)
@@ -63,24 +67,24 @@ func checkMemory(fd, size int) error {
 	return nil
 }
 
-// mapShared maps memory, in the place of some that was retired if there is any of that size.
+// mapShared maps memory, in the place of some that was retired if there is any of that size. It is
+// mapped elsewhere first: an attempt that fails may leave a hole, as a kernel unmaps what is there.
 func (m *memories) mapShared(fd, size int) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var at unsafe.Pointer
-	flags := unix.MAP_SHARED
-	for i, s := range m.spare {
-		if len(s) == size {
-			at, flags = unsafe.Pointer(&s[0]), flags|unix.MAP_FIXED
-			last := len(m.spare) - 1
-			m.spare[i] = m.spare[last]
-			m.spare = m.spare[:last]
-			break
-		}
-	}
-	p, err := unix.MmapPtr(fd, 0, at, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, flags)
+	p, err := unix.MmapPtr(fd, 0, nil, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("map %d bytes: %w", size, err)
+	}
+	i := slices.IndexFunc(m.spare, func(s []byte) bool { return len(s) == size })
+	if i >= 0 {
+		spare, last := m.spare[i], len(m.spare)-1
+		m.spare[i], m.spare[last] = m.spare[last], nil
+		m.spare = m.spare[:last]
+		const flags = unix.MREMAP_MAYMOVE | unix.MREMAP_FIXED
+		if at, err := unix.MremapPtr(p, uintptr(size), unsafe.Pointer(&spare[0]), uintptr(size), flags); err == nil {
+			p = at // else the place is given up: no memory for tables
+		}
 	}
 	return unsafe.Slice((*byte)(p), size), nil
 }

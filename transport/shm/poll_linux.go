@@ -13,8 +13,9 @@ type receiver struct {
 	over  []*source   // those to be forgotten
 }
 
-// Poll implements transport.Link. It makes no system call. If there is nothing, it looks at one
-// word of memory for each 64 stations. Rings take turns in being first.
+// Poll implements transport.Link. It makes no system call, unless a station sleeps until there is
+// room in its ring, or has gone, or is cut off. If there is nothing, it looks at one word of memory
+// for each 64 stations. Rings take turns in being first.
 func (l *Link) Poll(frames []transport.Frame) (int, error) {
 	if l.closed.Load() {
 		return 0, transport.ErrClosed
@@ -108,7 +109,14 @@ func (l *Link) takeFrom(i int, frames []transport.Frame) (n int) {
 	s.polled = true
 	l.lent = append(l.lent, s)
 	dead := s.dead.Load() // before the last look: nothing is written after it
+	if dead && s.end == 0 {
+		s.end = s.reader.Taken() + uint64(len(s.memory)) // more than was there
+	}
 	for looks := 0; n < len(frames) && looks < maxLooks; looks++ {
+		if dead && s.reader.Taken() >= s.end { // who keeps the memory writes on
+			l.over = append(l.over, s)
+			return n
+		}
 		switch s.reader.Next(&frames[n]) {
 		case records.Done:
 			if len(frames[n].Payload) > l.mtu { // a station of another MTU

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -218,7 +217,7 @@ func TestProcess_SameAddressTwice(t *testing.T) {
 		s := l.Stations()
 		return len(s) == 1 && s[0].PID == os.Getpid()
 	})
-	if entries, err := os.ReadDir(filepath.Join(dir, "test")); err != nil || len(entries) != 3 {
+	if entries, err := os.ReadDir(shm.SegmentFolder(dir)); err != nil || len(entries) != 3 {
 		t.Errorf("in the folder: %v, %v; want a lock and two sockets", entries, err)
 	}
 }

@@ -16,10 +16,10 @@ import (
 // after 10 ms and after 20, and says why it has to.
 func TestStranger_RefusesTwice(t *testing.T) {
 	dir := shm.Folder(t)
-	if err := os.Mkdir(filepath.Join(dir, "test"), 0o700); err != nil {
+	if err := os.Mkdir(shm.SegmentFolder(dir), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	ln, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: filepath.Join(dir, "test", "020000000042"), Net: "unixpacket"})
+	ln, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: filepath.Join(shm.SegmentFolder(dir), "020000000042"), Net: "unixpacket"})
 	if err != nil {
 		t.Fatal(err)
 	}

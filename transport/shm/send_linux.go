@@ -95,6 +95,7 @@ func (l *Link) put(s *station, f *transport.Frame) records.Result {
 	if result == records.None && !f.Dst.IsMulticast() {
 		l.show(s) // it has to be read before there is room
 		s.writer.Want()
+		s.full = true
 		result = s.writer.Put(f, l.mac)
 	}
 	switch result {
@@ -140,7 +141,7 @@ func (l *Link) show(s *station) {
 // ring has a station look at its ring, and wakes it if it sleeps. The caller holds txMu.
 func (s *station) ring() {
 	s.bell.Ring(s.bit)
-	if sleep := s.bell.Asleep(); sleep != 0 && sleep != s.woken {
+	if sleep := s.bell.Asleep(); sleep != 0 && sleep != s.woken && !s.gone.Load() {
 		s.woken = sleep
 		signal(s.wakeFD)
 	}

@@ -19,12 +19,14 @@ import (
 //	cut off    it has written what cannot be: its connection is closed, and nothing more is sent
 //	gone       its connection has ended: out of the table, its memory retired
 //
-// What it had sent before it went is still in its source, which is forgotten once that is empty.
+// What it had sent before it went is still in its source, which is forgotten once that is empty, or
+// as soon as a newcomer needs its bit and there is no other.
 type station struct {
 	mac    transport.MAC
 	pid    int
 	conn   *net.UnixConn
 	source *source
+	gone   atomic.Bool // its connection has ended
 
 	// Guarded by Link.txMu.
 	writer  *records.Writer // nil: gone
@@ -32,8 +34,9 @@ type station struct {
 	bit     int // of bell
 	wakeFD  int
 	woken   uint64 // the sleep in which it was woken last
-	rung    bool   // in Link.open: to be committed, and its bell rung
+	rung    bool   // in Link.rung: to be committed, and its bell rung
 	refused bool   // cut off
+	full    bool   // its ring had no room once: a Wait may be for that
 	still   still
 
 	ringMemory, bellMemory []byte
@@ -74,7 +77,8 @@ type source struct {
 	station *station // that writes it
 	reader  *records.Reader
 	memory  []byte
-	dead    atomic.Bool // nothing more is written
+	dead    atomic.Bool // nothing more is written, but by who keeps the memory all the same
+	end     uint64      // the polling goroutine's: what is taken of a dead one at most; 0: not known yet
 	claimed atomic.Bool // by the polling goroutine, which forgets it then; or by lose
 	polled  bool        // it is the polling goroutine that has
 }
@@ -119,29 +123,33 @@ func (l *Link) admit(s *station) {
 	l.change()
 	l.mu.Unlock()
 	l.bell.Ring(s.source.bit) // it may have rung before there was a source
-	l.event.wake()
+	l.poller.Look()
 }
 
 // lose takes a station that has gone out of the table, and retires the memory to which frames for
-// it were written. What it may have done to the eventfds that it had is undone first: a Send that
-// is blocked by that has txMu.
+// it were written. What it may have done to the eventfds that it had is undone: a Send that is
+// blocked by that has txMu, and others may be blocked that are to wake this link.
 func (l *Link) lose(s *station) {
-	drain(s.wakeFD)
-	_ = l.event.conn.Control(func(fd uintptr) { drain(int(fd)) }) // fails once it is closed
+	s.gone.Store(true)
+	locked := make(chan struct{})
+	theirs := l.apart(func() { drainUntil(locked, s.wakeFD) })
+	ours := l.apart(l.drainOwn)
 	l.mu.Lock()
 	l.met = slices.DeleteFunc(l.met, func(o *station) bool { return o == s })
 	l.change()
 	l.mu.Unlock()
 	l.txMu.Lock()
+	close(locked)
+	full := s.full
 	s.writer, s.bell = nil, nil // Send may still hold the old table
 	l.memories.retire(s.ringMemory)
 	l.memories.retire(s.bellMemory)
-	_ = unix.Close(s.wakeFD) // nothing is written by closing it
 	l.txMu.Unlock()
 	s.source.dead.Store(true)
 	if s := s.source; s.claimed.CompareAndSwap(false, true) { // a link that only sends may never poll
 		if s.reader.Waiting() {
 			s.claimed.Store(false)
+			l.leave(s)
 		} else {
 			l.forget(s)
 		}
@@ -151,10 +159,34 @@ func (l *Link) lose(s *station) {
 			l.bell.Ring(i)
 		}
 	}
-	l.event.wake()
+	if full {
+		l.bell.Ring(s.source.bit) // as it would have, once there was room
+	}
+	l.poller.Look()
+	theirs()
+	ours()
 }
 
-// freeBit returns a bit of the link's bell for a new station's ring, or -1.
+// drainOwn drains the link's own eventfd. Who waits looks once more: what was read may have been
+// there to wake it.
+func (l *Link) drainOwn() {
+	if fd := l.event.copy(); fd >= 0 {
+		drain(fd)
+		_ = unix.Close(fd) // nothing is written by closing it
+		l.poller.Look()
+	}
+}
+
+// leave leaves the frames of a source that is dead to Poll, or until its bit is needed.
+func (l *Link) leave(s *source) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	taken := func(s *source) bool { return s.claimed.Load() }
+	l.unread = append(slices.DeleteFunc(l.unread, taken), s)
+}
+
+// freeBit returns a bit of the link's bell for a new station's ring, or -1. Where all are taken, it
+// drops what a station has left that has gone, if Poll has taken none of it: the oldest.
 func (l *Link) freeBit() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,7 +197,29 @@ func (l *Link) freeBit() int {
 			return i
 		}
 	}
+	for len(l.unread) > 0 {
+		s := l.unread[0]
+		l.unread = l.unread[1:]
+		if s.claimed.CompareAndSwap(false, true) {
+			l.lost += l.discard(s)
+			l.free(s)
+			l.bits[s.bit] = true
+			return s.bit
+		}
+	}
 	return -1
+}
+
+// discard takes what is in a dead source, and returns how many frames for this link that were.
+func (l *Link) discard(s *source) (frames uint64) {
+	var f transport.Frame
+	for end := s.reader.Taken() + uint64(len(s.memory)); s.reader.Taken() < end && s.reader.Next(&f) == records.Done; {
+		if len(f.Payload) <= l.mtu && l.wants(&f) {
+			frames++
+		}
+		s.reader.Release()
+	}
+	return frames
 }
 
 // giveBit gives a bit back.
@@ -180,6 +234,11 @@ func (l *Link) giveBit(i int) {
 func (l *Link) forget(s *source) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.free(s)
+}
+
+// free is forget, for who holds mu.
+func (l *Link) free(s *source) {
 	l.lost += s.reader.Dropped()
 	l.sources[s.bit].Store(nil)
 	l.memories.retire(s.memory)

@@ -21,7 +21,7 @@ func TestStranger_PassesDescriptorsWithNothing(t *testing.T) {
 	dir := shm.Folder(t)
 	l := open(t, shm.Config{Dir: dir})
 	m := l.MAC()
-	addr := &net.UnixAddr{Name: filepath.Join(dir, "test", hex.EncodeToString(m[:])), Net: "unixpacket"}
+	addr := &net.UnixAddr{Name: filepath.Join(shm.SegmentFolder(dir), hex.EncodeToString(m[:])), Net: "unixpacket"}
 	r, w, err := os.Pipe() // whose reader hears of its end once nobody has the writer
 	if err != nil {
 		t.Fatal(err)

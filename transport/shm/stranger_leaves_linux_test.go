@@ -169,3 +169,105 @@ func TestStranger_HasTheAddressOfAnother(t *testing.T) {
 		})
 	}
 }
+
+// A stranger that has left, and keeps the eventfd of a link full and blocking, holds neither those
+// that the link meets, nor who waits, nor Close.
+func TestStranger_KeepsTheEventfd(t *testing.T) {
+	dir := shm.Folder(t)
+	l := open(t, shm.Config{Dir: dir, MAC: mac(1)})
+	s := meet(t, dir, l, nil)
+	s.hear()
+	_ = s.conn.Close()
+	until(t, l, none, alone(l))
+	fill(t, s.wakes, true)
+	other := open(t, shm.Config{Dir: dir, MAC: mac(2)})
+	if len(l.Stations()) != 1 || len(other.Stations()) != 1 {
+		t.Errorf("stations: %v, %v", l.Stations(), other.Stations())
+	}
+	waited := make(chan error, 1)
+	go func() { waited <- l.Wait(t.Context()) }()
+	closed := make(chan error, 1)
+	go func() { closed <- l.Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Fatal("Close waits for the stranger")
+	}
+	if err := <-waited; err != nil && !errors.Is(err, transport.ErrClosed) {
+		t.Errorf("Wait: %v", err)
+	}
+}
+
+// A wait for room in a ring ends when the station goes that reads it, also if that one has cleared
+// its bit of the bell, and was never looked at: whatever a wait was for may be sent now.
+func TestStranger_LeavesAFullRing(t *testing.T) {
+	dir := shm.Folder(t)
+	l := open(t, shm.Config{Dir: dir, MAC: mac(1)})
+	s := meet(t, dir, l, nil)
+	s.hear()
+	until(t, l, none, func() bool { return len(l.Stations()) == 1 })
+	clear(s.theirs[:56]) // set as the station was admitted
+	f := []transport.Frame{{Dst: mac(66), Payload: make([]byte, 1400)}}
+	for err := error(nil); err != transport.ErrBusy; _, err = l.Send(f) { //nolint:errorlint // the very value
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	bell := records.NewBell(s.theirs)
+	before := bell.Asleep()
+	ended := make(chan error, 1)
+	go func() { ended <- l.Wait(ctx) }()
+	for (bell.Asleep() == 0 || bell.Asleep() == before) && len(ended) == 0 && ctx.Err() == nil {
+		runtime.Gosched()
+	}
+	_ = s.conn.Close()
+	if err := <-ended; err != nil {
+		t.Errorf("the wait goes on: %v", err)
+	}
+	if n, err := l.Send(f); n != 1 || err != nil {
+		t.Errorf("after that: %d, %v", n, err)
+	}
+}
+
+// A stranger that has left, and writes on as the link polls, is forgotten once as much was taken as
+// its ring holds.
+func TestStranger_WritesOn(t *testing.T) {
+	dir := shm.Folder(t)
+	l := open(t, shm.Config{Dir: dir, MAC: mac(1)})
+	s := meet(t, dir, l, nil)
+	s.hear()
+	w, bell := records.NewWriter(s.ring), records.NewBell(s.theirs)
+	write := func() {
+		for range 2 { // one remains
+			w.Put(&transport.Frame{Dst: mac(1), Payload: make([]byte, 1000)}, mac(66))
+			w.Commit()
+			bell.Ring(s.bit)
+		}
+	}
+	write()
+	frames := make([]transport.Frame, 1)
+	if n, err := l.Poll(frames); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	_ = s.conn.Close()
+	for end := time.Now().Add(patience); len(l.Stations()) > 0; runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatal("its end is not noticed")
+		}
+	}
+	polls, ring := 0, len(s.ring)/1000
+	for end := time.Now().Add(patience); shm.HasBits(l) && polls < 3*ring; polls++ {
+		write()
+		if n, err := l.Poll(frames); err != nil || n == 0 && time.Now().After(end) {
+			t.Fatal(n, err)
+		}
+	}
+	if shm.HasBits(l) {
+		t.Errorf("it has its place still after %d polls, where its ring holds %d frames", polls, ring)
+	}
+}

@@ -39,7 +39,7 @@ type stranger struct {
 func meet(t *testing.T, dir string, l *shm.Link, say func(b []byte, fds []int) ([]byte, []int)) *stranger {
 	t.Helper()
 	m := l.MAC()
-	path := filepath.Join(dir, "test", hex.EncodeToString(m[:]))
+	path := filepath.Join(shm.SegmentFolder(dir), hex.EncodeToString(m[:]))
 	c, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"})
 	if err != nil {
 		t.Fatal(err)
@@ -254,8 +254,8 @@ func TestStranger_IsAnotherUsers(t *testing.T) {
 	dir := shm.Folder(t)
 	l := open(t, shm.Config{Dir: dir, MAC: mac(1)})
 	m := l.MAC()
-	path := filepath.Join(dir, "test", hex.EncodeToString(m[:]))
-	for _, p := range []string{dir, filepath.Join(dir, "test"), path} {
+	path := filepath.Join(shm.SegmentFolder(dir), hex.EncodeToString(m[:]))
+	for _, p := range []string{dir, shm.SegmentFolder(dir), path} {
 		if err := os.Chmod(p, 0o777); err != nil {
 			t.Fatal(err)
 		}
@@ -297,12 +297,12 @@ func TestStranger_IsAnotherUsers(t *testing.T) {
 // met when it goes on; one that answers what cannot be is not.
 func TestStranger_AnswersLate(t *testing.T) {
 	dir := shm.Folder(t)
-	if err := os.Mkdir(filepath.Join(dir, "test"), 0o700); err != nil {
+	if err := os.Mkdir(shm.SegmentFolder(dir), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	var listeners []*net.UnixListener
 	for _, name := range []string{"020000000042", "020000000043"} { // 66, and 67
-		ln, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: filepath.Join(dir, "test", name), Net: "unixpacket"})
+		ln, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: filepath.Join(shm.SegmentFolder(dir), name), Net: "unixpacket"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -63,8 +63,8 @@ func (l *Link) pending() bool {
 		l.wire != nil && (l.wire.ready.Load() || l.wire.gone.Load() && l.wireErr() != nil)
 }
 
-// MaskWakeups implements transport.WakeupMasker. It makes no system call, but for one if there is
-// something to poll and a goroutine to be woken; what a wire needs comes on top.
+// MaskWakeups implements transport.WakeupMasker. It makes no system call, unless there is something
+// to poll and a goroutine to be woken; what a wire needs comes on top.
 func (l *Link) MaskWakeups(on bool) {
 	l.masked.Store(on)
 	if l.wire != nil && l.wire.masker != nil {
@@ -75,7 +75,7 @@ func (l *Link) MaskWakeups(on bool) {
 		l.awake()
 	case l.waiters.Load() > 0:
 		if l.sleep(); l.pending() {
-			l.event.wake()
+			l.poller.Look()
 		}
 	}
 }
@@ -83,6 +83,6 @@ func (l *Link) MaskWakeups(on bool) {
 // alert has who waits look again.
 func (l *Link) alert() {
 	if l.waiters.Load() > 0 {
-		l.event.wake()
+		l.poller.Look()
 	}
 }

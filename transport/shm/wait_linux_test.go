@@ -131,13 +131,14 @@ func TestWait_DrainedMeanwhile(t *testing.T) {
 	eventually(t, "they do not meet", func() bool { return len(l.Stations()) == 1 && len(other.Stations()) == 1 })
 	ctx, cancel := context.WithTimeout(t.Context(), Patience)
 	defer cancel()
-	drained := func() {
-		if err := l.event.conn.Control(func(fd uintptr) { drain(int(fd)) }); err != nil {
-			t.Fatal(err)
-		}
+	done := make(chan struct{})
+	close(done)
+	drained := map[bool]func(){
+		true:  l.drainOwn,
+		false: func() { drainUntil(done, l.event.copy()) }, // as who was given it, too
 	}
 	ended := make(chan error, 1)
-	for range 1000 {
+	for i := range 1000 {
 		for l.pending() {
 			if _, err := l.Poll(make([]transport.Frame, 4)); err != nil {
 				t.Fatal(err)
@@ -151,7 +152,7 @@ func TestWait_DrainedMeanwhile(t *testing.T) {
 		if n, err := other.Send([]transport.Frame{{Dst: l.MAC(), Payload: []byte("wake up")}}); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
-		drained()
+		drained[i%2 == 0]()
 		if err := <-ended; err != nil {
 			t.Fatalf("Wait sleeps on: %v", err)
 		}

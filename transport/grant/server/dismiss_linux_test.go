@@ -3,7 +3,6 @@ package server
 import (
 	"errors"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,46 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport/grant/internal/protocol"
 )
-
-// lingering returns a TCP socket whose last close waits for an hour: its peer does not read what it
-// has sent. The peer's end ends that.
-func lingering(t *testing.T) (fd int, peer net.Conn) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	c, err := net.DialTCP("tcp", nil, l.Addr().(*net.TCPAddr))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if peer, err = l.Accept(); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(c.SetLinger(3600), c.SetWriteDeadline(time.Now().Add(100*time.Millisecond))); err != nil {
-		t.Fatal(err)
-	}
-	for err == nil {
-		_, err = c.Write(make([]byte, 1<<20))
-	}
-	if !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Fatal(err)
-	}
-	f, err := c.File()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if fd, err = unix.Dup(int(f.Fd())); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(f.Close(), c.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return fd, peer
-}
 
 // Who is refused a connection does not hold up the others by a descriptor that takes long to close,
 // where the kernel lets clients send one.
@@ -62,7 +24,7 @@ func TestDismiss_HoldsUpNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	fd, peer := lingering(t)
+	fd, peer := testbed.Lingering(t)
 	var clients []*net.UnixConn
 	for _, oob := range [][]byte{unix.UnixRights(fd), nil} {
 		c := dial(t, &service{socket: path})

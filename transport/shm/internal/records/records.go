@@ -352,6 +352,9 @@ func (r *Reader) Next(f *transport.Frame) Result {
 // Full reports whether the reader holds as much as it may.
 func (r *Reader) Full() bool { return r.next-r.back >= uint64(len(r.data))/lendPart }
 
+// Taken returns how far the reader is, in bytes of all laps.
+func (r *Reader) Taken() uint64 { return r.next }
+
 // Waiting reports whether Next would find a record, after Release.
 func (r *Reader) Waiting() bool { return word(r.data, r.next&r.mask).Load() != 0 }
 
