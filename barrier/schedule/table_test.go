@@ -163,6 +163,9 @@ func TestRank(t *testing.T) {
 	if measured[0].Algorithm.String() != "tree:2" {
 		t.Error("Rank has moved what it was given")
 	}
+	if none := schedule.Rank(nil); len(none) != 0 {
+		t.Errorf("of nothing: %v", none)
+	}
 }
 
 // No bytes make ParseTable panic, and what it reads is written whole and read the same.
