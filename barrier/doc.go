@@ -46,7 +46,10 @@
 // alone, it is spared for two more timeouts, in which a failover may change its route. A member
 // that stood still for longer learns that the others go on without it (ErrExcluded), also if it has
 // decided alone meanwhile: then in the group that Without gives it. It closes the group, and so may
-// they, and all make it anew; a process that began anew joins as well.
+// they, and all make it anew; a process that began anew joins as well. If that runs at another
+// place than before, and they made the group before it came, their algorithm may be another one
+// than it chooses, and all get ErrMismatch: they close the group, and make it anew, now with its
+// place.
 //
 // Not promised: that all members get the same answer to one barrier. If a member dies at the very
 // end of a barrier, some may have left it while others report the death. A mask's members agree

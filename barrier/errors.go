@@ -19,7 +19,8 @@ var (
 	ErrExcluded = errors.New("excluded by the other members")
 	// ErrNoQuorum: fewer members are left than GroupConfig.Quorum.
 	ErrNoQuorum = errors.New("no quorum")
-	// ErrMismatch: members run different algorithms. A *MismatchError names them.
+	// ErrMismatch: members run different algorithms, as they were given, or chose when one of them
+	// had begun anew elsewhere. A *MismatchError names them.
 	ErrMismatch = errors.New("members disagree")
 	// ErrIncomplete: the wait ended before the barrier did. An *IncompleteError names the missing
 	// nodes.
@@ -104,7 +105,8 @@ func (e *NodeDownError) Is(target error) bool {
 		target == ErrNoQuorum && e.Survivors < e.Quorum
 }
 
-// MismatchError names members of which at least one runs another algorithm. It is ErrMismatch.
+// MismatchError names members of which at least one runs another algorithm: they gave others or, if
+// they gave none, have made the group with other places in their tables. It is ErrMismatch.
 type MismatchError struct {
 	Number     uint8
 	Generation uint32
@@ -113,7 +115,8 @@ type MismatchError struct {
 }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("barrier %d, generation %d: %s: another algorithm than %v at one of them (give all the same)",
+	return fmt.Sprintf("barrier %d, generation %d: %s: another algorithm than %v at one of them "+
+		"(give all the same, or a member's place has changed: close the group, and make it anew)",
 		e.Number, e.Generation, names(e.Nodes), e.Algorithm)
 }
 

@@ -63,10 +63,11 @@ type Options struct {
 type Group struct {
 	service *Service
 	cfg     GroupConfig
-	origin  uint64     // hash of the first group in which members have died, if these are survivors (Without)
-	base    uint64     // hash of ID, origin and members
-	table   []mcd.Node // by whose places algorithms are chosen: that of when the group was made
-	all     *memberSet // of all members
+	origin  uint64       // hash of the first group in which members have died, if these are survivors (Without)
+	base    uint64       // hash of ID, origin and members
+	nodes   []mcd.NodeID // the members, ascending
+	places  []mcd.Place  // of them, by which algorithms are chosen: those of when the group was made
+	all     *memberSet   // of all members
 
 	// What follows is guarded by Service.mu.
 	predecessor *memberSet   // whose survivors these members are (Without), also once closed; nil: none
@@ -101,15 +102,17 @@ func (s *Service) newGroup(cfg GroupConfig, origin uint64, predecessor *memberSe
 	if other, is := cfg.Members.outside(known); is {
 		return nil, fmt.Errorf("barrier: member %d: %w (the table has %v)", other, mcd.ErrUnknownNode, known)
 	}
-	if predecessor != nil {
-		table = predecessor.group.table // the survivors agreed on that; a newcomer may have changed theirs
+	g := &Group{service: s, cfg: cfg, origin: origin, predecessor: predecessor, nodes: cfg.Members.Nodes()}
+	if predecessor != nil { // the survivors agreed on its places; a newcomer may have changed the table
+		g.places = predecessor.group.placesOf(g.nodes)
+	} else {
+		g.places = placesIn(table, g.nodes)
 	}
-	g := &Group{service: s, cfg: cfg, origin: origin, predecessor: predecessor, table: table}
 	name := binary.BigEndian.AppendUint32(nil, cfg.ID)
 	if origin != 0 {
 		name = binary.BigEndian.AppendUint64(name, origin)
 	}
-	g.base = hash(name, cfg.Members.Nodes())
+	g.base = hash(name, g.nodes)
 	s.making.Lock()
 	defer s.making.Unlock()
 	var err error
@@ -134,12 +137,22 @@ func (g *Group) Algorithm() schedule.Algorithm { return g.all.algorithm }
 
 // Shape returns where the members run, by which the algorithm was chosen if none was given. It is
 // unknown if the place of one of them was not in the node table when the group was made.
-func (g *Group) Shape() schedule.Shape { return ShapeOf(g.all.nodes, g.table) }
+func (g *Group) Shape() schedule.Shape { return shapeAt(g.places) }
+
+// placesOf returns those of some of the members, in their order.
+func (g *Group) placesOf(nodes []mcd.NodeID) []mcd.Place {
+	all := make([]mcd.Place, len(nodes))
+	for i, n := range nodes {
+		rank, _ := slices.BinarySearch(g.nodes, n)
+		all[i] = g.places[rank]
+	}
+	return all
+}
 
 // algorithmFor returns the algorithm for some of the members.
 func (g *Group) algorithmFor(nodes []mcd.NodeID) schedule.Algorithm {
 	if g.cfg.Algorithm.IsZero() {
-		return g.service.cfg.Table.Choose(ShapeOf(nodes, g.table), len(nodes))
+		return g.service.cfg.Table.Choose(shapeAt(g.placesOf(nodes)), len(nodes))
 	}
 	return g.cfg.Algorithm.For(len(nodes))
 }

@@ -3,6 +3,7 @@ package barrier_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,6 +106,46 @@ func TestRejoin(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A process begins anew at another place, here with more cores. Survivors that have made the group anew before it came chose
+// by its old place, and all are told so. They close the group and make it anew, and all go on together.
+func TestRejoin_AtAnotherPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size, dead = 16, 15
+		n := newTable(t, size)
+		defer n.close()
+		for k := range n.table {
+			n.table[k].Place = on(1, 3, 1, transport.ByKernel)
+		}
+		for k := range size {
+			n.begin(k)
+		}
+		stages(t, n.groups, 2, func(int, int) {})
+		_ = n.eps[dead].Close()
+		for k, err := range each(n.groups[:dead], func(_ int, g *barrier.Group) error { return g.Barrier(limit(t)) }) {
+			if !errors.Is(err, barrier.ErrNodeDown) {
+				t.Fatalf("survivor %d: %v", k, err)
+			}
+			n.anew(k)
+		}
+		n.table[dead].Place = on(1, 0xffff, 16, transport.ByKernel) // of more cores
+		for k := range dead {
+			if err := n.eps[k].SetNodes(n.table); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n.begin(dead)
+		for k, err := range each(n.groups, func(_ int, g *barrier.Group) error { return g.Barrier(limit(t)) }) {
+			if !errors.Is(err, barrier.ErrMismatch) || !strings.Contains(err.Error(), "a member's place has changed: close the group") {
+				t.Errorf("node %d: %v", k, err)
+			}
+		}
+		for k := range size {
+			n.anew(k)
+		}
+		stages(t, n.groups, 3, func(int, int) {})
+	})
 }
 
 // A newcomer that has made two groups of one number may be at one epoch with the survivor, each in

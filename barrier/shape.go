@@ -17,15 +17,34 @@ var localCosts = map[transport.LocalPath]schedule.LogP{
 
 // ShapeOf returns the shape of nodes by the places in a node table. It is unknown if that of one of
 // them is.
-func ShapeOf(nodes []mcd.NodeID, table []mcd.Node) (s schedule.Shape) {
-	places := make(map[mcd.NodeID]mcd.Place, len(table))
-	for _, n := range table {
-		places[n.ID] = n.Place
+func ShapeOf(nodes []mcd.NodeID, table []mcd.Node) schedule.Shape {
+	return shapeAt(placesIn(table, nodes))
+}
+
+// placesIn returns the places that a table has of nodes, in their order.
+func placesIn(table []mcd.Node, nodes []mcd.NodeID) []mcd.Place {
+	known := make(map[mcd.NodeID]mcd.Place, len(nodes))
+	for _, n := range nodes {
+		known[n] = mcd.Place{}
 	}
+	for i := range table {
+		if _, is := known[table[i].ID]; is {
+			known[table[i].ID] = table[i].Place
+		}
+	}
+	all := make([]mcd.Place, len(nodes))
+	for rank, n := range nodes {
+		all[rank] = known[n]
+	}
+	return all
+}
+
+// shapeAt returns the shape of ranks at places.
+func shapeAt(places []mcd.Place) (s schedule.Shape) {
 	index := map[uint64]int{}
 	var hosts []host
-	for _, n := range nodes {
-		p := places[n]
+	for i := range places {
+		p := &places[i]
 		if p.IsZero() {
 			return schedule.Shape{}
 		}
@@ -35,7 +54,7 @@ func ShapeOf(nodes []mcd.NodeID, table []mcd.Node) (s schedule.Shape) {
 			index[p.Host] = h
 			hosts = append(hosts, host{path: p.Path})
 		}
-		hosts[h].add(&p)
+		hosts[h].add(p)
 		s.Of = append(s.Of, h)
 	}
 	for i := range hosts {
@@ -60,8 +79,9 @@ func (h *host) add(p *mcd.Place) {
 	h.sum += int(p.Usable)
 }
 
-// count returns how many cores the nodes have between them. Nodes of one process use the same;
-// those of several may use as many as all of them together, but no more than there are.
+// count returns how many cores the nodes use at one time between them. Nodes of one process use the
+// same; those of several use as many as all of them together, but no more than are in their sets.
+// Of cores whose numbers differ by a multiple of 64 these have one (mcd.Place).
 func (h *host) count() int {
 	if h.path == transport.InProcess {
 		return max(1, h.most)

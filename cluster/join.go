@@ -31,7 +31,9 @@ type Config struct {
 	// Name is this node's name in the others' messages. "" means this host's name.
 	Name string
 	// Place is what the others are told of where this node runs. Zero is Endpoint.Place; another
-	// one is for nodes that know better, such as virtual machines of one host.
+	// one is for nodes that know better: virtual machines of one host; clones of one that was
+	// resumed from a snapshot, which share a boot id and so look like one host; and processes that
+	// are pinned on hosts of more than 64 cores, of which two may look like one (mcd.Place).
 	Place mcd.Place
 }
 

@@ -70,10 +70,18 @@ func (e *Endpoint) SetNodes(nodes []Node) error {
 	return nil
 }
 
+// cloneNodes copies nodes. Their addresses share one allocation.
 func cloneNodes(nodes []Node) []Node {
 	all := slices.Clone(nodes)
+	count := 0
 	for i := range all {
-		all[i].MACs = slices.Clone(all[i].MACs)
+		count += len(all[i].MACs)
+	}
+	macs := make([]transport.MAC, 0, count)
+	for i := range all {
+		first := len(macs)
+		macs = append(macs, all[i].MACs...)
+		all[i].MACs = slices.Clip(macs[first:])
 	}
 	return all
 }

@@ -15,9 +15,12 @@ import (
 // Place is where a node runs. Nodes that share a host wait for its cores, and reach each other by
 // a path of their own: package barrier chooses algorithms by it. The zero Place is unknown.
 type Place struct {
-	// Host tells kernels apart: nodes of one host have the same. 0 is unknown.
+	// Host tells kernels apart: nodes of one host have the same, and by Here so do clones of a
+	// virtual machine that were resumed from one snapshot. 0 is unknown.
 	Host uint64 `json:"host"`
-	// Cores are those that the node may use, a bit for each: core c is bit c modulo 64.
+	// Cores are those that the node may use, a bit for each: core c is bit c modulo 64. So of hosts
+	// with more cores two that differ by 64 look like one, and pinned processes like crowded ones:
+	// there, say better (cluster.Config.Place).
 	Cores uint64 `json:"cores"`
 	// Usable is how many of them it uses at one time.
 	Usable uint16 `json:"usable"`

@@ -60,12 +60,21 @@ func (s site) sends(n int) time.Duration    { return times(n-1, max(s.p.Os, s.p.
 
 // up is the time until the root of a k-nomial tree has heard all: with k of ranks, a flat one.
 func (s site) up(k int) time.Duration {
-	path, turns := time.Duration(0), s.ranks
+	path := time.Duration(0)
 	for d := 1; d < s.ranks; d *= k {
 		path += s.p.Os + s.p.L + s.receives(min(k-1, (s.ranks-1)/d))
-		turns += max(1, s.ranks/(d*k)) // those that have others below them are woken for each phase
 	}
-	return s.shared(path, times(turns, s.p.Switch)+times(s.ranks-1, s.p.Os+s.p.Or))
+	return s.shared(path, times(s.turns(k), s.p.Switch)+times(s.ranks-1, s.p.Os+s.p.Or))
+}
+
+// turns is how often ranks are woken on the way up a k-nomial tree: those that have others below
+// them for each phase.
+func (s site) turns(k int) int {
+	turns := s.ranks
+	for d := 1; d < s.ranks; d *= k {
+		turns += max(1, s.ranks/(d*k))
+	}
+	return turns
 }
 
 // down is the time of a release down a k-nomial tree.
@@ -118,9 +127,7 @@ func (s *Shape) estimates() []Choice {
 		e.longest(func(at site) time.Duration {
 			return at.shared(leaders.p.Or, times(at.ranks, at.p.Switch+leaders.p.Or))
 		})
-	if slices.IsSorted(s.Of) { // else most messages of a flat algorithm go between hosts
-		e.addFlat()
-	}
+	e.addFlat()
 	e.addHierarchies()
 	return e.all
 }
@@ -135,18 +142,45 @@ type estimator struct {
 	all     []Choice
 }
 
-// addFlat adds the algorithms that know no hosts. The first phases of a tree are within hosts, and
-// the others between them; each phase of a shuffle has messages between hosts.
+// addFlat adds the algorithms that know no hosts.
 func (e *estimator) addFlat() {
 	size := len(e.Of)
 	add := func(a Algorithm, cost time.Duration, frames int) { e.all = append(e.all, Choice{a, cost, frames}) }
-	all := site{ranks: size, p: e.leaders.p}
-	add(Shuffle(), all.shuffle()+e.longest(func(at site) time.Duration {
-		return at.shared(0, times(digits(size, 2)*at.ranks, at.p.Switch+all.p.Os+all.p.Or))
-	}), size*digits(size, 2))
+	add(Shuffle(), e.flatShuffle(), size*digits(size, 2))
 	for _, k := range trees(size, branching) {
-		add(Tree(k), e.up(k)+e.leaders.up(k)+e.release, size)
+		add(Tree(k), e.flatUp(k)+e.release, size)
 	}
+}
+
+// flatShuffle is the time of a shuffle exchange that knows no hosts. Each phase has messages
+// between hosts, but for those phases of ranks in turn whose distance is a multiple of the hosts.
+func (e *estimator) flatShuffle() time.Duration {
+	size, hosts := len(e.Of), len(e.Hosts)
+	between, path := e.leaders.p, time.Duration(0)
+	within := e.inTurn() && size%hosts == 0
+	for d := 1; d < size; d *= 2 {
+		if within && d%hosts == 0 {
+			path += e.longest(func(at site) time.Duration { return at.p.Os + at.p.L + at.p.Or })
+		} else {
+			path += between.Os + between.L + between.Or
+		}
+	}
+	return path + e.longest(func(at site) time.Duration {
+		return at.shared(0, times(digits(size, 2)*at.ranks, at.p.Switch+between.Os+between.Or))
+	})
+}
+
+// flatUp is the time of a tree that knows no hosts, until its root has heard all. Of ranks in rows
+// the first phases are within hosts, and the others between them; of ranks in another order each
+// phase has messages between hosts.
+func (e *estimator) flatUp(k int) time.Duration {
+	if slices.IsSorted(e.Of) {
+		return e.up(k) + e.leaders.up(k)
+	}
+	return site{ranks: len(e.Of), p: e.leaders.p}.up(k) + e.longest(func(at site) time.Duration {
+		message := max(at.p.Os+at.p.Or, e.leaders.p.Os+e.leaders.p.Or)
+		return at.shared(0, times(at.turns(k), at.p.Switch)+times(at.ranks, message))
+	})
 }
 
 // up is the time until a rank of each host has heard the others.

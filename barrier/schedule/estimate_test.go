@@ -1,8 +1,10 @@
 package schedule
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -146,26 +148,87 @@ func TestEstimates_OfHosts(t *testing.T) {
 	}
 	same(t, shape.String(), shape.Choices(), want, frames)
 
-	// Ranks in another order: a flat algorithm's messages would go between hosts, and none is considered.
+	// Ranks in another order: each phase of a flat algorithm has messages between hosts.
 	slices.Reverse(shape.Of)
 	shape.Of[0], shape.Of[69] = shape.Of[69], shape.Of[0]
 	if got := shape.Of; got[0] != 0 || got[1] != 1 {
 		t.Fatalf("the order is %v", got)
 	}
-	clear(want)
-	clear(frames)
 	for name, cost := range levels {
+		delete(want, "hier:50:"+name)
+		delete(frames, "hier:50:"+name)
 		name = "hosts:" + name
 		want[name], frames[name] = cost, 70
 	}
 	frames["hosts:star:shuffle"], frames["hosts:treetree:4:shuffle"] = 2+2*68, 2+2*68
+	for i, c := range of70 {
+		work := time.Duration(of50[i].turns)*p.Switch + 50*(q.Os+q.Or)
+		want[Tree(c.k).String()] = c.up(70, 0, q) + bound(4, p, 0, work) + release
+	}
 	all := shape.Choices()
 	for i := range all {
-		if name := all[i].Algorithm.name; len(name) > 15 {
-			all[i].Algorithm.name = "hosts:" + name[15:] // without the digest
+		if name, is := strings.CutPrefix(all[i].Algorithm.name, "hosts:"); is {
+			all[i].Algorithm.name = "hosts:" + name[9:] // without the digest
 		}
 	}
 	same(t, "in another order", all, want, frames)
+}
+
+// dealt is a shape of hosts that have ranks in turn.
+func dealt(size, hosts, cores int, local LogP) (s Shape) {
+	for range hosts {
+		s.Hosts = append(s.Hosts, Host{Cores: cores, Local: local})
+	}
+	for rank := range size {
+		s.Of = append(s.Of, rank%hosts)
+	}
+	return s
+}
+
+// A shuffle of ranks that are dealt in turn has two phases between four hosts, and the others within
+// them, unless the last hosts have fewer: then each phase has messages between hosts. Where messages
+// within a host cost more than those between, a tree has both.
+func TestEstimates_OfRanksInTurn(t *testing.T) {
+	q := LogP{Os: 700, L: 90000, Or: 500, Gap: 11000, Copy: 40, Switch: 9}
+	p := gapped
+	hop, between := p.Os+p.L+p.Or, q.Os+q.L+q.Or
+	for size, want := range map[int]time.Duration{96: 2*between + 5*hop, 98: 7 * between} {
+		for _, cores := range []int{0, 4} {
+			s := dealt(size, 4, cores, p)
+			s.Between = q
+			choices := s.Choices()
+			i := slices.IndexFunc(choices, func(c Choice) bool { return c.Algorithm.name == "shuffle" })
+			ranks := time.Duration((size + 3) / 4)
+			if got, want := choices[i].Cost, want+bound(cores, p, 0, 7*ranks*(p.Switch+q.Os+q.Or)); got != want {
+				t.Errorf("%d ranks, %d cores: %v, want %v", size, cores, got, want)
+			}
+		}
+	}
+	s := dealt(96, 4, 4, p)
+	s.Between = q
+	e := estimator{Shape: &s, sites: s.sites(), leaders: site{ranks: 4, p: q}}
+	turns := time.Duration(24 + 12 + 6 + 3 + 1 + 1)
+	way := 7*between + bound(4, p, 0, turns*p.Switch+24*(p.Os+p.Or))
+	if got := e.flatUp(2); got != way {
+		t.Errorf("a binary tree's way up takes %v, want %v", got, way)
+	}
+}
+
+// Whatever way ranks are spread over hosts, some of what is considered has a name that Parse takes:
+// a command can measure that, and write it down.
+func TestShape_HasChoicesThatParse(t *testing.T) {
+	for _, size := range []int{60, 96} {
+		shape := dealt(size, 4, 8, KernelCosts)
+		parsed := 0
+		for _, c := range shape.Choices() {
+			if _, err := Parse(c.Algorithm.String()); err == nil {
+				parsed++
+			}
+		}
+		if parsed == 0 {
+			t.Errorf("%d ranks: none", size)
+		}
+	}
 }
 
 // A release costs the host of rank 0 a copy for each of its ranks, and no other host.
@@ -245,11 +308,28 @@ func TestShape_WhatIsWalked(t *testing.T) {
 			if walked != want {
 				t.Errorf("%s, %d ranks: walked: %v, want %v", name, size, walked, want)
 			}
-			if got := best(s.estimates(), nearly); !want && !slices.EqualFunc(got, s.Choices(), func(a, b Choice) bool {
+			if got := best(s.estimates(), s.nearly()); !want && !slices.EqualFunc(got, s.Choices(), func(a, b Choice) bool {
 				return a.Cost == b.Cost && a.Frames == b.Frames && a.Algorithm.name == b.Algorithm.name
 			}) {
 				t.Errorf("%s, %d ranks: not the estimates", name, size)
 			}
+		}
+	}
+}
+
+// What counts as nearly the same is the same for walks and for estimates: of ranks that share the
+// cores of one host a quarter more.
+func TestShape_NearlyOfManyRanks(t *testing.T) {
+	for size, cores := range map[int]int{37: 11, 74: 18} {
+		shape := OneHost(size, cores, FabricCosts)
+		choices := shape.Choices()
+		least := slices.MinFunc(choices, func(a, b Choice) int { return cmp.Compare(a.Cost, b.Cost) })
+		concurrent := slices.IndexFunc(choices, func(c Choice) bool { return c.Algorithm.name == "concurrent" })
+		switch over := 100*choices[concurrent].Cost/least.Cost - 100; {
+		case over <= nearly || over > nearlyShared:
+			t.Errorf("%d ranks: concurrent costs %d %% more than the least: want more than %d", size, over, nearly)
+		case concurrent != 0:
+			t.Errorf("%d ranks: %v, want concurrent, which costs %d %% more", size, choices[0].Algorithm, over)
 		}
 	}
 }

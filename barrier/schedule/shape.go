@@ -32,7 +32,9 @@ func OneHost(size, cores int, local LogP) Shape {
 // Known reports whether s says where ranks run.
 func (s Shape) Known() bool { return len(s.Hosts) > 0 }
 
-// String says how many ranks run on how many hosts, and how many cores these have.
+// String says how many ranks run on how many hosts, and how many cores these have. Unless all hosts
+// but the last have as many ranks, which follow each other, it says too how they are spread: "in
+// turn", or by a digest of which are on one host.
 func (s Shape) String() string {
 	if !s.Known() {
 		return "unknown hosts"
@@ -58,6 +60,13 @@ func (s Shape) String() string {
 	}
 	for i, kind := range kinds {
 		kinds[i] = count(hosts[kind], "host") + ": " + kind
+	}
+	switch {
+	case len(s.Of) == 0 || s.regular() != 0:
+	case s.inTurn():
+		kinds = append(kinds, "in turn")
+	default:
+		kinds = append(kinds, fmt.Sprintf("spread %08x", newLayout(s.members()).digest()))
 	}
 	return strings.Join(kinds, "; ")
 }
@@ -139,13 +148,16 @@ func (s Shape) Cost(a Algorithm) time.Duration {
 	return slices.Max(w.exits)
 }
 
-// Choices returns the algorithms that are considered for a shape of so many ranks, the best first,
-// by the rule of Choices. Of more than maxWalk ranks the costs are estimates.
+// Choices returns the algorithms that are considered for a known shape, the best first: of those
+// that cost nearly the least, the one with the fewest frames, and of these the simplest. On one
+// host whose ranks share its cores a quarter more is nearly the least. The others follow by cost.
+// Of more than 64 ranks the costs are estimates, and where hosts have several, fewer algorithms are
+// considered.
 func (s Shape) Choices() []Choice {
 	s = s.used()
 	size := len(s.Of)
 	if size > maxWalk {
-		return best(s.estimates(), nearly)
+		return best(s.estimates(), s.nearly())
 	}
 	var all []Choice
 	for _, a := range append(candidates(size), s.hierarchies()...) {
@@ -277,9 +289,22 @@ func (s *Shape) regular() int {
 	return group
 }
 
+// inTurn reports whether rank r is on the host of rank r mod the number of hosts.
+func (s *Shape) inTurn() bool {
+	for rank, h := range s.Of {
+		if h != s.Of[rank%len(s.Hosts)] {
+			return false
+		}
+	}
+	return true
+}
+
 // best puts the first of the choices that cost nearly the least, within so many percent, with the
-// fewest frames before the others, which follow by cost.
+// fewest frames before the others, which follow by cost. Of none it is none.
 func best(all []Choice, percent int) []Choice {
+	if len(all) == 0 {
+		return nil
+	}
 	byCost := func(a, b Choice) int { return cmp.Compare(a.Cost, b.Cost) }
 	limit := slices.MinFunc(all, byCost).Cost * time.Duration(100+percent) / 100
 	first := slices.MinFunc(all, func(a, b Choice) int {

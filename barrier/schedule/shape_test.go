@@ -72,9 +72,10 @@ func TestShape_Choose(t *testing.T) {
 		{OneHost(32, 2, MemoryCosts), "concurrent", "1 host: 32 ranks on 2 cores"},
 		{OneHost(4096, 2, KernelCosts), "concurrent", "1 host: 4096 ranks on 2 cores"},
 		{hostsOf(2, KernelCosts, 8, 8), "tree:6", "2 hosts: 8 ranks on 2 cores"},
-		{mixed, "", "2 hosts: 4 ranks on 2 cores"},
+		{mixed, "", "2 hosts: 4 ranks on 2 cores; in turn"},
 		{hostsOf(4, MemoryCosts, 8, 3, 8, 1), "",
-			"2 hosts: 8 ranks on 4 cores; 1 host: 3 ranks on a core each; 1 host: 1 rank on a core each"},
+			"2 hosts: 8 ranks on 4 cores; 1 host: 3 ranks on a core each; 1 host: 1 rank on a core each; spread f026794f"},
+		{hostsOf(4, MemoryCosts, 3, 3, 1), "", "2 hosts: 3 ranks on a core each; 1 host: 1 rank on a core each"},
 		{Shape{}, Auto().For(8).String(), "unknown hosts"},
 	} {
 		size := len(c.shape.Of)
@@ -109,6 +110,12 @@ func random(rng *rand.Rand, most int) Shape {
 	if rng.IntN(2) == 0 {
 		rng.Shuffle(len(s.Of), func(i, j int) { s.Of[i], s.Of[j] = s.Of[j], s.Of[i] })
 	}
+	return s
+}
+
+// shuffled returns a shape with its ranks in another order, always the same.
+func shuffled(s Shape) Shape {
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(s.Of), func(i, j int) { s.Of[i], s.Of[j] = s.Of[j], s.Of[i] })
 	return s
 }
 
@@ -278,6 +285,24 @@ func TestByHost_NamesTellLayoutsApart(t *testing.T) {
 	}
 }
 
+// What is said of two layouts of the same hosts differs, so that a table has a row for each.
+func TestShape_SaysHowRanksAreSpread(t *testing.T) {
+	says := map[string]string{}
+	for _, of := range []string{"00001111", "01010101", "01101001", "00110011", "01111000"} {
+		s := Shape{Hosts: hostsOf(2, KernelCosts, 4, 4).Hosts}
+		for _, h := range of {
+			s.Of = append(s.Of, int(h-'0'))
+		}
+		if other, is := says[s.String()]; is {
+			t.Errorf("%q of %s and of %s", s, of, other)
+		}
+		says[s.String()] = of
+	}
+	if got := OneHost(0, 2, KernelCosts).String(); got != "unknown hosts" && got != "" {
+		t.Errorf("no rank: %q", got)
+	}
+}
+
 // Estimates choose nearly as well as walks do: what they choose is walked, too. Sizes are some of
 // those for which nobody walks.
 func TestEstimates_ChooseNearlyAsWalksDo(t *testing.T) {
@@ -307,6 +332,11 @@ func TestEstimates_ChooseNearlyAsWalksDo(t *testing.T) {
 			try(name, hostsOf(cores, local, 33, 33))
 			try(name, hostsOf(cores, local, 16, 16, 16, 16, 16, 16, 16, 16))
 			try(name, hostsOf(cores, local, 60, 3, 3, 1, 9, 20))
+			for _, hosts := range []int{2, 4, 24, 60} {
+				try(name+", in turn", dealt(96, hosts, cores, local))
+			}
+			try(name+", in any order", shuffled(hostsOf(cores, local, 60, 3, 3, 1, 9, 20)))
+			try(name+", two of which share a host", shuffled(hostsOf(cores, local, append(slices.Repeat([]int{1}, 70), 2)...)))
 		}
 	}
 	t.Logf("at worst %.1f %% more than the best: %s", worst, at)

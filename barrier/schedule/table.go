@@ -14,7 +14,8 @@ import (
 )
 
 // Table says which algorithm is the quickest for groups of a cluster, as it was measured or as its
-// owner wants it. A nil Table has no rows. All members of a group must give the same one.
+// owner wants it. A nil Table has no rows. All members of a group must give the same one, and a
+// Table that was given to a service is not changed any more.
 type Table struct{ rows map[group]Row }
 
 // Row is what a table says of groups of a size.
@@ -93,7 +94,7 @@ func (t *Table) has(r Row) bool {
 	return has
 }
 
-// Set adds a row, in place of the one for the same groups.
+// Set adds a row, in place of the one for the same groups. A row without an algorithm is for none.
 func (t *Table) Set(r Row) {
 	if t.rows == nil {
 		t.rows = map[group]Row{}
@@ -111,13 +112,13 @@ func (t *Table) Rows() []Row {
 	})
 }
 
-// Choose returns the algorithm for a group of so many ranks: that of the row of their shape, of the
-// row of ranks that run anywhere or, if there is none, the one that the model chooses. Of a row
-// that says auto it is what Auto is for that size.
+// Choose returns the algorithm for a group of so many ranks: that of the row which says of where
+// they run what s.String does, of the row of ranks that run anywhere or, if there is none, the one
+// that the model chooses. Of a row that says auto it is what Auto is for that size.
 func (t *Table) Choose(s Shape, size int) Algorithm {
 	if t != nil {
 		for _, where := range []string{s.String(), ""} {
-			if r, has := t.rows[group{size, where}]; has {
+			if r, has := t.rows[group{size, where}]; has && !r.Algorithm.IsZero() {
 				return r.Algorithm.For(size)
 			}
 		}
@@ -125,7 +126,9 @@ func (t *Table) Choose(s Shape, size int) Algorithm {
 	return s.Choose(size)
 }
 
-// WriteTo writes the table as ParseTable reads it.
+// WriteTo writes the table as ParseTable reads it. It writes nothing, and returns an error, if
+// ParseTable would read a row as another one or not at all: such as one without an algorithm, or
+// with one that has no name for Parse.
 func (t *Table) WriteTo(w io.Writer) (int64, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-8s %-22s %10s  %s\n", "# ranks", "algorithm", "us", "where they run")
@@ -134,10 +137,27 @@ func (t *Table) WriteTo(w io.Writer) (int64, error) {
 		if r.Mean > 0 {
 			us = strconv.FormatFloat(float64(r.Mean)/float64(time.Microsecond), 'f', 3, 64) // to the nanosecond
 		}
-		fmt.Fprintln(&b, strings.TrimRight(fmt.Sprintf("%-8d %-22s %10s  %s", r.Ranks, r.Algorithm, us, r.Where), " "))
+		line := strings.TrimRight(fmt.Sprintf("%-8d %-22s %10s  %s", r.Ranks, r.Algorithm, us, r.Where), " ")
+		if err := r.readFrom(line); err != nil {
+			return 0, fmt.Errorf("schedule: a row of %d ranks, %q: %w", r.Ranks, r.Where, err)
+		}
+		fmt.Fprintln(&b, line)
 	}
 	n, err := io.WriteString(w, b.String())
 	return int64(n), err
+}
+
+// readFrom returns an error unless a line is read as r.
+func (r *Row) readFrom(line string) error {
+	text, _, _ := strings.Cut(line, "#")
+	got, err := parseRow(strings.Fields(text))
+	if err != nil {
+		return err
+	}
+	if got.Ranks != r.Ranks || got.Where != r.Where || got.Mean != r.Mean || got.Algorithm.name != r.Algorithm.name {
+		return fmt.Errorf("%q: it would be read as another one", line)
+	}
+	return nil
 }
 
 // Rank puts measured costs in order, the best first. Of those that cost nearly the least that is

@@ -75,6 +75,46 @@ func TestTable_WriteTo(t *testing.T) {
 	}
 }
 
+// A row without an algorithm, as a program may set one, is for no group: the next one has it.
+func TestTable_RowWithoutAlgorithm(t *testing.T) {
+	here := schedule.OneHost(7, 2, schedule.MemoryCosts)
+	table := &schedule.Table{}
+	table.Set(schedule.Row{Ranks: 7, Where: here.String()})
+	if got, want := table.Choose(here, 7).String(), here.Choose(7).String(); got != want {
+		t.Errorf("%q, want the model's %s", got, want)
+	}
+	table.Set(schedule.Row{Ranks: 7, Algorithm: schedule.Star()})
+	if got := table.Choose(here, 7).String(); got != "star" {
+		t.Errorf("%q, want that of ranks anywhere", got)
+	}
+}
+
+// A row that would not be read as it is is not written, and none of the others.
+func TestTable_WriteToRefuses(t *testing.T) {
+	row := func(change func(*schedule.Row)) schedule.Row {
+		r := schedule.Row{Ranks: 4, Where: "1 host", Algorithm: schedule.Star(), Mean: time.Microsecond}
+		change(&r)
+		return r
+	}
+	for what, r := range map[string]schedule.Row{
+		"no algorithm":      row(func(r *schedule.Row) { r.Algorithm = schedule.Algorithm{} }),
+		"one of one's own":  row(func(r *schedule.Row) { r.Algorithm = schedule.New("mine", schedule.Star().Steps) }),
+		"one rank":          row(func(r *schedule.Row) { r.Ranks = 1 }),
+		"less than no time": row(func(r *schedule.Row) { r.Mean = -1 }),
+		"too long":          row(func(r *schedule.Row) { r.Mean = 1001 * time.Second }),
+		"a comment":         row(func(r *schedule.Row) { r.Where = "host #1" }),
+		"two lines":         row(func(r *schedule.Row) { r.Where = "1 host\n5 star -" }),
+		"spaces":            row(func(r *schedule.Row) { r.Where = " 1  host" }),
+	} {
+		table := parse(t, "2 shuffle -\n")
+		table.Set(r)
+		var text strings.Builder
+		if n, err := table.WriteTo(&text); err == nil || n != 0 || text.Len() != 0 {
+			t.Errorf("%s: %d bytes, %v:\n%s", what, n, err, text.String())
+		}
+	}
+}
+
 // The least and the most that a row may say is taken.
 func TestParseTable_Bounds(t *testing.T) {
 	for text, want := range map[string]schedule.Row{
@@ -162,6 +202,9 @@ func TestRank(t *testing.T) {
 	}
 	if measured[0].Algorithm.String() != "tree:2" {
 		t.Error("Rank has moved what it was given")
+	}
+	if none := schedule.Rank(nil); len(none) != 0 {
+		t.Errorf("of nothing: %v", none)
 	}
 }
 

@@ -42,6 +42,8 @@ func NewTuneCommand() *cobra.Command {
 		long: `Measures the algorithms that the model considers, in turns, among the first 2, 3, 4, 6, 8, ... nodes,
 and writes the quickest of each size, with where its nodes run, into a file. Of those within
 5 % of the least, that is the one with the fewest frames. The mean is the median of the rounds.
+A size has no row if the best is what the model chooses, and has no name that a file could have, as
+hierarchies of hosts whose nodes are not numbered one after the other: groups get it without a row.
 
 A program that gives the file's table to its barriers (barrier.Config.Table) gets these where its
 groups name no algorithm. The file is for reading and for changing by hand; all nodes need the
@@ -171,11 +173,10 @@ type tunedGroup struct {
 	members    barrier.Mask
 	ranks      int
 	where      string
-	algorithms []schedule.Algorithm
+	algorithms []schedule.Algorithm // the candidates of the model, its own choice first
 }
 
-// group returns that of so many nodes. Its candidates are those of the model whose names can be
-// written; all nodes have the same, in the same order.
+// group returns that of so many nodes. All nodes have the same candidates, in the same order.
 func (t *tuner) group(n *node, service *barrier.Service, ranks int) (*tunedGroup, error) {
 	g := &tunedGroup{tuner: t, n: n, service: service, ranks: ranks}
 	nodes := n.ep.Nodes()
@@ -194,18 +195,20 @@ func (t *tuner) group(n *node, service *barrier.Service, ranks int) (*tunedGroup
 	if err != nil {
 		return nil, err
 	}
-	shape := own.Shape()
-	choices := schedule.Choices(ranks)
+	g.consider(own.Shape())
+	return g, own.Close()
+}
+
+// consider takes the candidates for a shape.
+func (g *tunedGroup) consider(shape schedule.Shape) {
+	choices := schedule.Choices(g.ranks)
 	if shape.Known() {
 		choices = shape.Choices()
 	}
 	for _, c := range choices {
-		if _, err := schedule.Parse(c.Algorithm.String()); err == nil {
-			g.algorithms = append(g.algorithms, c.Algorithm)
-		}
+		g.algorithms = append(g.algorithms, c.Algorithm)
 	}
 	g.where = shape.String()
-	return g, own.Close()
 }
 
 // member reports whether this node is in the group.
@@ -256,7 +259,8 @@ func (g *tunedGroup) measure(ctx context.Context, x *cluster.Exchanger) ([][]byt
 	return parts, err
 }
 
-// choose prints what each algorithm took, the quickest first, and adds the best to the table.
+// choose prints what each algorithm took, the quickest first, and adds the best to the table,
+// unless groups have it without a row.
 func (g *tunedGroup) choose(parts [][]byte, table *schedule.Table) error {
 	means := make([][]float64, len(g.algorithms)) // in ns, by round, over the members
 	for i := range means {
@@ -277,11 +281,14 @@ func (g *tunedGroup) choose(parts [][]byte, table *schedule.Table) error {
 		measured[i] = schedule.Choice{Algorithm: a, Cost: time.Duration(median(means[i])), Frames: a.Frames(g.ranks)}
 	}
 	measured = schedule.Rank(measured)
-	best := measured[0]
-	table.Set(schedule.Row{Ranks: g.ranks, Where: g.where, Algorithm: best.Algorithm, Mean: best.Cost})
+	best := g.best(measured)
 	for i, c := range measured {
 		r := &tuneResult{
-			result: g.n.form, Ranks: g.ranks, Where: g.where, Chosen: i == 0, Frames: c.Frames, Rounds: g.rounds,
+			result: g.n.form, Ranks: g.ranks, Where: g.where, Frames: c.Frames, Rounds: g.rounds,
+			best: i == best, Chosen: i == best && writable(c.Algorithm),
+		}
+		if r.Chosen {
+			table.Set(schedule.Row{Ranks: g.ranks, Where: g.where, Algorithm: c.Algorithm, Mean: c.Cost})
 		}
 		r.Algo, r.MeanUS = c.Algorithm.String(), cli.Micros(c.Cost)
 		if err := g.n.lines.Write(r, g.head(), r.line()); err != nil {
@@ -289,6 +296,20 @@ func (g *tunedGroup) choose(parts [][]byte, table *schedule.Table) error {
 		}
 	}
 	return nil
+}
+
+// best returns which of those that were measured, the best first, groups are to have: the first
+// that can be written, or the model's own choice. That is what they have if the table has no row.
+func (g *tunedGroup) best(measured []schedule.Choice) int {
+	return slices.IndexFunc(measured, func(c schedule.Choice) bool {
+		return writable(c.Algorithm) || c.Algorithm.String() == g.algorithms[0].String()
+	})
+}
+
+// writable reports whether a table can have an algorithm.
+func writable(a schedule.Algorithm) bool {
+	_, err := schedule.Parse(a.String())
+	return err == nil
 }
 
 // tuneResult is one line: an algorithm among so many nodes.
@@ -299,6 +320,7 @@ type tuneResult struct {
 	Rounds int    `json:"rounds"`
 	Frames int    `json:"frames"`
 	Chosen bool   `json:"chosen"`
+	best   bool
 }
 
 func (g *tunedGroup) head() string {
@@ -308,9 +330,12 @@ func (g *tunedGroup) head() string {
 }
 
 func (r *tuneResult) line() string {
-	chosen := ""
-	if r.Chosen {
-		chosen = "  the best: " + r.Where
+	best := ""
+	if r.best {
+		best = "  the best: " + r.Where
+		if !r.Chosen {
+			best += " (the model's choice: no row)"
+		}
 	}
-	return fmt.Sprintf("%-8d %-22s %11.2f %6d%s\n", r.Ranks, r.Algo, r.MeanUS, r.Frames, chosen)
+	return fmt.Sprintf("%-8d %-22s %11.2f %6d%s\n", r.Ranks, r.Algo, r.MeanUS, r.Frames, best)
 }
