@@ -182,10 +182,11 @@ func (d *Domain) endpointClosed() {
 	}
 }
 
-// Close flushes, for as long as peers answer, says goodbye to them until they have heard it, and
-// ends the domain. Waits end with ErrClosed. The error names the nodes that have not confirmed what
-// was done to them. When Close returns, also a second time, the port is free. A peer that does not
-// answer a goodbye costs 31 retransmission timeouts, which is 62 ms to half a second.
+// Close flushes, for as long as peers answer, but for twice the peer timeout at most, says goodbye
+// to them until they have heard it, and ends the domain. Waits end with ErrClosed. The error names
+// the nodes that have not confirmed what was done to them. When Close returns, also a second time,
+// the port is free. A peer that does not answer a goodbye costs 31 retransmission timeouts, which
+// is 62 ms to half a second.
 //
 // Close the domain before its endpoint. With the endpoint closed first, waits end with ErrClosed as
 // well, but no peer hears that this node has left, and Close cannot confirm anything.

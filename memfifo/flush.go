@@ -75,6 +75,16 @@ func (d *Domain) unflushed(nodes []mcd.NodeID) (peers []*peer, err error) {
 	return peers, nil
 }
 
+// forgetLoss has operations on a node go to its next incarnation. What the node has refused before
+// is still told.
+func (d *Domain) forgetLoss(node mcd.NodeID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if p := d.peers[node]; p != nil {
+		p.peerErr = nil
+	}
+}
+
 // flushResult returns what Flush says of this peer, and forgets it; err is its fence's.
 func (p *peer) flushResult(err error) error {
 	switch {

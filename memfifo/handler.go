@@ -15,9 +15,11 @@ type HandlerConfig struct {
 	// Record gets each record that is pushed: once, whole, and in the order of its sender. rec is a
 	// view, valid until Record returns.
 	//
-	// It runs in the goroutine that polls, as mcd.PortOptions.Receive does, with the domain's lock
-	// held: so it must be brief, must not wait, and may call nothing of the domain but from's
-	// methods and Complete of a completion. A record with which it panics counts as taken.
+	// It runs with the domain's lock held: so it must be brief, must not wait, and may call nothing
+	// of the domain but from's methods and Complete of a completion. As a rule it runs in the
+	// goroutine that polls, as mcd.PortOptions.Receive does; what a full FIFO held up runs where
+	// that is emptied or closed, in calls that send, or in the domain's timer, where a panic ends
+	// the program. A record with which it panics counts as taken.
 	Record func(from Sender, rec []byte)
 	// Down, if set, is told of each node that is down, and runs as Record does. Records that come
 	// from the node later are of its next life, or of its next connection. Pushes to it may fail

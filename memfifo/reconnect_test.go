@@ -66,3 +66,24 @@ func TestPushReconnect(t *testing.T) {
 		}
 	})
 }
+
+// What a node has refused before it was down is still told, to Flush.
+func TestPushReconnect_KeepsRefusals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 0)
+		ctx := limit(t)
+		var got calls
+		_, r := c.handler(t, got.config())
+		must(t, c.domains[0].Remote(memfifo.PublicKey(1, 77)).Put(ctx, 0, []byte("refused")))
+		synctest.Wait()
+		time.Sleep(time.Second) // the refusal is here
+		c.faults[1].Cut(true)
+		must(t, r.Push(ctx, []byte("lost")))
+		time.Sleep(2 * memfifo.DefaultPeerTimeout)
+		c.faults[1].Cut(false)
+		must(t, r.PushReconnect(ctx, []byte("a"), nil))
+		if err := c.domains[0].Flush(ctx); !errors.Is(err, memfifo.ErrAccess) || errors.Is(err, memfifo.ErrPeerDown) {
+			t.Errorf("flush: %v, want the refusal alone", err)
+		}
+	})
+}

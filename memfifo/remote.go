@@ -92,18 +92,16 @@ func (r *Remote) put(ctx context.Context, off int64, p []byte, notify Notify, mo
 func (r *Remote) Push(ctx context.Context, rec []byte) error { return r.push(ctx, rec, nil, false) }
 
 // PushReconnect is Push for those who go on with a node that was down, as a Handler's Down tells:
-// where no Flush has said so yet, it does, and then pushes once more, for the node's next
-// incarnation. If wanted is set, it says each time whether the record is for the incarnation that
-// there is, with the domain's lock held, as a Handler's functions run; else the error is
-// ErrPeerDown.
+// where no Flush has said so yet, it pushes once more, for the node's next incarnation. No Flush
+// tells the loss then: it is for a domain in which none is waited for. If wanted is set, it says
+// each time whether the record is for the incarnation that there is, with the domain's lock held,
+// as a Handler's functions run; else the error is ErrPeerDown.
 func (r *Remote) PushReconnect(ctx context.Context, rec []byte, wanted func() bool) error {
 	err := r.push(ctx, rec, wanted, false)
 	if !errors.Is(err, ErrPeerDown) || err == errUnwanted { //nolint:errorlint // the very value
 		return err
 	}
-	if err := r.d.Flush(ctx, r.key.Node); err != nil && !errors.Is(err, ErrPeerDown) {
-		return err
-	}
+	r.d.forgetLoss(r.key.Node)
 	if e := r.push(ctx, rec, wanted, false); e != errUnwanted { //nolint:errorlint // likewise
 		return e
 	}

@@ -215,7 +215,7 @@ func (c *Conn) advanceLane(now monotime.Time, l *lane) Event {
 	silent := c.silence.expired(now, l.rtoDeadline, c.cfg.PeerTimeout)
 	stalled := l.onRTO(now, &c.rtt, c.cfg.PeerTimeout)
 	switch {
-	case silent:
+	case silent, stalled && c.silence.count > minRetries: // of two lanes one may be told a moment before
 		return PeerSilent
 	case stalled:
 		return DataLost

@@ -116,3 +116,32 @@ func TestDataLost_CountsSinceTheLastProgress(t *testing.T) {
 		}
 	}
 }
+
+// A peer of which nothing is heard is silent, also where data of two lanes is under way whose timers
+// are late: it has not answered, and lost data.
+func TestSilence_OfTwoLanes(t *testing.T) {
+	p := newPair(t, 120).open()
+	a := p.ends[0]
+	a.write(p.now, Requests, 20)
+	p.send(0)
+	p.now = p.now.Add(50 * time.Millisecond)
+	a.write(p.now, Replies, 20)
+	p.send(0)
+	p.inTransit[1] = nil
+	for end := p.now.Add(10 * DefaultPeerTimeout); p.now.Before(end); {
+		at, ok := a.c.Deadline()
+		if !ok {
+			t.Fatal("no deadline")
+		}
+		p.now = at.Add(5 * time.Millisecond)
+		a.advance(p.now)
+		if a.failures > 0 {
+			break
+		}
+		p.send(0)
+		p.inTransit[1] = nil
+	}
+	if a.event != PeerSilent {
+		t.Errorf("event %v after %d failures, want that it is silent", a.event, a.failures)
+	}
+}
