@@ -63,6 +63,9 @@ func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 	var tables []*table
 	for _, n := range nodes {
 		t := newTable(n, b.Rounds)
+		if b.mpi {
+			t.mpi = openMPI()
+		}
 		if err := b.RunRounds(ctx, b.variants(t)); err != nil {
 			return r, fmt.Errorf("%d processes: %w", n, err)
 		}

@@ -73,6 +73,11 @@ func (t Rows) Find(name string) *Row {
 	return t[i]
 }
 
+// Drop removes the rows with such names.
+func (t *Rows) Drop(names ...string) {
+	*t = slices.DeleteFunc(*t, func(r *Row) bool { return slices.Contains(names, r.Name) })
+}
+
 // Rounds returns how many results count.
 func (r *Row) Rounds() int { return len(r.Counted()) }
 
