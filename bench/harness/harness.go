@@ -142,62 +142,6 @@ func (b *Bench) print(r *Report, asJSON bool) error {
 	return errors.Join(errs...)
 }
 
-// Variant is one of the programs that a benchmark compares. Run adds its results of a round to
-// tables.
-type Variant struct {
-	Name string
-	Rows []string // names of the rows that Run adds to; the variant's own if empty
-	Run  func(context.Context) error
-
-	MayFail bool // and is left out from then on: a program of others, or what a machine may lack
-}
-
-// RunRounds runs the variants in turns, so that a slow moment of the machine slows all of them.
-// Where limits are to be met, those of which some results were slowed have further turns: at most
-// as many again, and three times as many while fewer than half of what was asked for were not.
-func (b *Bench) RunRounds(ctx context.Context, all []Variant) error {
-	if b.watches {
-		defer speed.watch(ctx)()
-	}
-	all = slices.Clone(all)
-	rows := make([][]*Row, len(all))
-	for round := range 4 * b.Rounds {
-		for k, v := range all {
-			if v.Run == nil || round >= b.Rounds && !b.lacksRounds(rows[k], round) {
-				continue
-			}
-			speed.takeRows()
-			err := v.Run(ctx)
-			switch {
-			case err == nil:
-				rows[k] = speed.takeRows()
-			case ctx.Err() == nil && v.MayFail:
-				b.LeftOut(fmt.Errorf("%s: %w", v.Name, err))
-				all[k].Run = nil
-			default:
-				return fmt.Errorf("%s: %w", v.Name, err)
-			}
-		}
-	}
-	return nil
-}
-
-// lacksRounds reports whether a variant is to have a further turn: some of its results were slowed,
-// and not nearly all of them, as on a machine that is always slow.
-func (b *Bench) lacksRounds(rows []*Row, round int) bool {
-	want := b.Rounds
-	if round >= 2*b.Rounds {
-		want = (b.Rounds + 1) / 2
-	}
-	lacks, slowed, all := false, 0, 0
-	for _, r := range rows {
-		n := r.slowed()
-		lacks = lacks || len(r.Values)-n < want
-		slowed, all = slowed+n, all+len(r.Values)
-	}
-	return b.limits && lacks && 8*slowed <= 7*all
-}
-
 // LeftOut says what is not compared, and why.
 func (b *Bench) LeftOut(why error) { fmt.Fprintf(os.Stderr, "%s: left out: %v\n", b.Name, why) }
 

@@ -38,6 +38,39 @@ func TestRunRounds_LeftOut(t *testing.T) {
 	}
 }
 
+// What a variant has added is left out with it, also in the turn in which it failed; what another
+// one has added to the same row stays.
+func TestRunRounds_LeftOutWithItsResults(t *testing.T) {
+	useSpeed(t)
+	var table Table
+	b := Bench{Name: "test", Rounds: 4}
+	turns := 0
+	err := b.RunRounds(t.Context(), []Variant{
+		{Name: "ours", Run: func(context.Context) error { table.Add("ours", 1, 10); table.Add("shared", 2, 20); return nil }},
+		{Name: "peer", MayFail: true, Run: func(context.Context) error {
+			table.Add("peer", 3)
+			table.Add("shared", 4, 40)
+			if turns++; turns == 3 {
+				table.Add("half", 5)
+				return errors.New("not today")
+			}
+			return nil
+		}},
+	})
+	if err != nil || turns != 3 {
+		t.Errorf("%v, %d turns of the one that fails in its third", err, turns)
+	}
+	for _, r := range table.Rows {
+		want := map[string]float64{"ours": 1, "shared": 2}[r.Name]
+		if r.Rounds() != b.Rounds || r.Min() != want || r.Max() != want || r.Second() != 10*want {
+			t.Errorf("%s: %v, beside them %v", r.Name, r.Values, r.second)
+		}
+	}
+	if len(table.Rows) != 2 {
+		t.Errorf("%d rows, want 2", len(table.Rows))
+	}
+}
+
 // Numbers of nodes come in ascending order, each once: the last one is how large a bed must be.
 func TestParseNodes(t *testing.T) {
 	got, err := ParseNodes("8,2,32,2", 32)
