@@ -208,6 +208,30 @@ func TestRunRounds_SlowedWithoutLimits(t *testing.T) {
 	})
 }
 
+// Of a table whose lines have a cell for each column all results are told, as slowed and as all.
+func TestReport_SlowedCells(t *testing.T) {
+	const quick, slow = 4 * time.Microsecond, 6 * time.Microsecond
+	useSpeed(t)
+	var columns [2]Rows
+	synctest.Test(t, func(t *testing.T) {
+		for range 3 {
+			for column := range columns {
+				time.Sleep(time.Second)
+				speed.note(0, []time.Duration{quick, slow}[column])
+				columns[column].Add("ours", 1)
+			}
+		}
+	})
+	table := &Table{Rows: Rows{{Name: "ours"}},
+		Cells: func(r *Row) []*Row { return []*Row{columns[0].Find(r.Name), columns[1].Find(r.Name)} },
+		JSON:  func(*Row) map[string]any { return map[string]any{} }}
+	var said strings.Builder
+	(&Report{Tables: []*Table{table}}).printSlowed(&said)
+	if line := table.line(table.Rows[0]); line["slowed"] != 3 || !strings.Contains(said.String(), "during 3 of 6 results; 0 of") {
+		t.Errorf("%v slowed, said %q", line["slowed"], said.String())
+	}
+}
+
 // Results that a program gives together were measured together.
 func TestSpeedometer_Together(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
