@@ -6,6 +6,7 @@
 package harness
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,10 +37,22 @@ type Bench struct {
 
 // Main runs the benchmark and exits.
 func (b *Bench) Main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	ctx, stop := UntilEnded()
+	// A reader that has had enough, as head has, is an error of the write, behind which results are kept.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 	err := b.main(ctx)
 	stop()
 	Exit(b.Name, err)
+}
+
+// UntilEnded returns a context that ends with the signals that end a program, and some more: what it
+// has made and started is to end with it. It outlives its terminal where it is to, as under nohup.
+func UntilEnded(more ...os.Signal) (ctx context.Context, stop func()) {
+	ends := append([]os.Signal{os.Interrupt, unix.SIGTERM}, more...)
+	if !signal.Ignored(unix.SIGHUP) {
+		ends = append(ends, unix.SIGHUP)
+	}
+	return signal.NotifyContext(context.Background(), ends...)
 }
 
 // ErrNotMet: a benchmark did not meet all of its limits.
@@ -98,15 +111,14 @@ func (b *Bench) main(ctx context.Context) error {
 	return b.finish(&r, *asJSON)
 }
 
-// finish prints the report, keeps it, and judges it, if it is to.
+// finish prints the report, keeps it, also where nobody can read it, and judges it, if it is to.
 func (b *Bench) finish(r *Report, asJSON bool) error {
-	if err := b.print(r, asJSON); err != nil {
-		return err
-	}
+	err := b.print(r, asJSON)
 	if r.Save != nil {
-		if err := r.Save(); err != nil {
-			return err
-		}
+		err = errors.Join(err, r.Save())
+	}
+	if err != nil {
+		return err
 	}
 	if failed := r.notMet(); b.limits && len(failed) > 0 {
 		return fmt.Errorf("%w: %s (-limits=false exits with 0 all the same)", ErrNotMet, strings.Join(failed, "; "))
@@ -126,20 +138,23 @@ func (b *Bench) check(args []string) error {
 	return nil
 }
 
+// print writes the report at once.
 func (b *Bench) print(r *Report, asJSON bool) error {
-	if !asJSON {
-		fmt.Printf("%s; %s\n\n", Machine(), b.Link)
-		r.print(os.Stdout)
-		return nil
-	}
-	lines := json.NewEncoder(os.Stdout)
+	var text bytes.Buffer
 	var errs []error
-	for _, t := range r.Tables {
-		for _, row := range t.Rows {
-			errs = append(errs, lines.Encode(t.line(row)))
+	if asJSON {
+		lines := json.NewEncoder(&text)
+		for _, t := range r.Tables {
+			for _, row := range t.Rows {
+				errs = append(errs, lines.Encode(t.line(row)))
+			}
 		}
+	} else {
+		fmt.Fprintf(&text, "%s; %s\n\n", Machine(), b.Link)
+		r.print(&text)
 	}
-	return errors.Join(errs...)
+	_, err := os.Stdout.Write(text.Bytes())
+	return errors.Join(append(errs, err)...)
 }
 
 // LeftOut says what is not compared, and why.
