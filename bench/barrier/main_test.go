@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/rawlane/rawlane/bench/harness"
 )
@@ -58,5 +59,17 @@ func TestRunRawlane_OpenMPIFails(t *testing.T) {
 	table.mpi = openMPI()
 	if err := b.runRawlane(ended, table); !errors.Is(err, context.Canceled) || len(table.mpi.Flags) == 0 {
 		t.Errorf("a run that was ended: %v, and %q is left out", err, table.mpi.Name)
+	}
+}
+
+// An Open MPI that does not end is left out, as one that is not there.
+func TestTryMPI_DoesNotEnd(t *testing.T) {
+	b := bench{Bench: &harness.Bench{Name: "barrier"}, tries: 100 * time.Millisecond}
+	b.programs.Rawlane = filepath.Join(t.TempDir(), "rawlane")
+	if err := os.WriteFile(b.programs.Rawlane, []byte("#!/bin/sh\nexec sleep 600\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if there, err := b.tryMPI(t.Context()); there || err != nil {
+		t.Errorf("%v, %v", there, err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -31,8 +32,10 @@ type Bench struct {
 	Rows          bool // Run returns a report whose tables have rows without results
 	Run           func(context.Context, *Bench) (Report, error)
 
-	limits  bool // are to be met
-	watches bool // how quick the cores are
+	limits   bool          // are to be met
+	watches  bool          // how quick the cores are
+	usual    int           // the default of Iters
+	patience time.Duration // with a variant's turn of so many; 0: turnPatience
 }
 
 // Main runs the benchmark and exits.
@@ -89,6 +92,7 @@ func report(said io.Writer, name string, err error) int {
 }
 
 func (b *Bench) main(ctx context.Context) error {
+	b.usual = b.Iters
 	flag.CommandLine.Init(b.Name, flag.ExitOnError)
 	flag.IntVar(&b.Rounds, "rounds", b.Rounds, "rounds, in each of which all variants run; medians count")
 	flag.IntVar(&b.Iters, "iters", b.Iters, "operations of each variant in a round")

@@ -47,8 +47,11 @@ type Target struct {
 // leftOut reports whether there is no result, as without a C compiler.
 func (t *Target) leftOut() bool { return math.IsNaN(t.Got) }
 
-// met reports whether the limit is kept.
-func (t *Target) met() bool { return t.Got == t.Limit || t.AtLeast == (t.Got > t.Limit) }
+// met reports whether the limit is kept. Infinitely more than another is more than one that had no
+// result at all, and no success.
+func (t *Target) met() bool {
+	return !math.IsInf(t.Got, 0) && (t.Got == t.Limit || t.AtLeast == (t.Got > t.Limit))
+}
 
 // notMet lists the targets that were measured and not met.
 func (r *Report) notMet() (names []string) {

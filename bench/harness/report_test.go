@@ -25,15 +25,17 @@ func TestReport_LimitsThatAreNotMet(t *testing.T) {
 		{What: "at least, missed", Got: 1.4, Limit: 1.5, AtLeast: true},
 		{What: "at most, none", Got: 0, Limit: 1.5},
 		{What: "at least, none", Got: 0, Limit: 1.5, AtLeast: true},
+		{What: "at least, of none", Got: Over(2, 0), Limit: 1.5, AtLeast: true},
+		{What: "at most, of none", Got: Over(2, 0), Limit: 1.5},
 		{What: "left out", Got: (&Row{Values: []float64{1}}).Over(nil), Limit: 1.5, AtLeast: true},
 		{What: "left out, too", Got: (*Row)(nil).Median(), Limit: 1.5},
 	}}
-	if got := fmt.Sprint(r.notMet()); got != "[at most, missed at least, missed at least, none]" {
+	if got := fmt.Sprint(r.notMet()); got != "[at most, missed at least, missed at least, none at least, of none at most, of none]" {
 		t.Errorf("not met: %s", got)
 	}
 	var out strings.Builder
 	r.print(&out)
-	if n := strings.Count(out.String(), "NOT met"); n != 3 || strings.Contains(out.String(), "left out") {
+	if n := strings.Count(out.String(), "NOT met"); n != 5 || strings.Contains(out.String(), "left out") {
 		t.Errorf("printed\n%s", out.String())
 	}
 }

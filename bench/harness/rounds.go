@@ -3,9 +3,13 @@
 package harness
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"time"
 )
 
 // Variant is one of the programs that a benchmark compares. Run adds its results of a round to
@@ -56,17 +60,57 @@ func (b *Bench) RunRounds(ctx context.Context, all []Variant) error {
 	return nil
 }
 
-// turn has a variant take a turn.
+// turnPatience is how long a turn may take whose iterations are the default: several times what the
+// longest does, on a slow machine.
+const turnPatience = 10 * time.Minute
+
+// most is how long a turn may take: longer in proportion where there are more iterations.
+func (b *Bench) most() time.Duration {
+	const longest = 1000 * time.Hour
+	most := float64(cmp.Or(b.patience, turnPatience)) * max(1, float64(b.Iters)/float64(max(b.usual, 1)))
+	return time.Duration(min(most, float64(longest)))
+}
+
+// turn has a variant take a turn. No program ends by itself in which one waits for another one that
+// it does not hear.
 func (b *Bench) turn(ctx context.Context, v *Variant, had *turns) error {
+	ranOut := fmt.Errorf("took more than %v", b.most())
+	ctx, cancel := context.WithTimeoutCause(ctx, b.most(), ranOut)
+	defer cancel()
 	speed.begin(v)
 	err := v.Run(ctx)
+	if err != nil && ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
+		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	}
 	had.last = speed.end()
 	for _, r := range had.last {
 		if !slices.Contains(had.all, r) {
 			had.all = append(had.all, r)
 		}
 	}
+	if err == nil {
+		err = had.check()
+	}
 	return err
+}
+
+// errNothing: a variant has added nothing in its turn.
+var errNothing = errors.New("no result")
+
+// check returns an error if the last turn had no result, or one that is none: of a number that was not
+// there, or by nothing. It would be taken for as good as can be, or left out in silence.
+func (t *turns) check() error {
+	if len(t.last) == 0 {
+		return errNothing
+	}
+	for _, r := range t.last {
+		for _, value := range slices.Concat(r.Values, r.second) {
+			if math.IsNaN(value) || math.IsInf(value, 0) {
+				return fmt.Errorf("%s: %w: %v", r.Name, errNothing, value)
+			}
+		}
+	}
+	return nil
 }
 
 // lacksRounds reports whether a variant is to have a further turn: some of its results were slowed,
