@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/rawlane/rawlane/bench/harness"
 	"github.com/rawlane/rawlane/internal/testbed"
@@ -35,12 +34,8 @@ func main() {
 	b.Main()
 }
 
-const (
-	// timeout bounds one round of one algorithm.
-	timeout = 2 * time.Minute
-	// limit of the choice's median over the least of any algorithm, for the size where it is worst.
-	limit = 1.5
-)
+// limit of the choice's median over the least of any algorithm, for the size where it is worst.
+const limit = 1.5
 
 // operations are those with a choice, and the sizes in bytes: of a bcast those that a multicast
 // takes, as a tree has the others.
@@ -178,8 +173,6 @@ func (t *table) fitting(algorithm string) (sizes []string) {
 func (t *table) measure(
 	ctx context.Context, programs *harness.Programs, algorithm string, sizes []string, iters int,
 ) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	type line struct {
 		Size int     `json:"size_bytes"`
 		Mean float64 `json:"mean_us"`

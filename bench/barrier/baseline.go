@@ -42,7 +42,7 @@ func (c *cVariant) runs(nodes, cores int) bool {
 // runC returns the mean time of a barrier in C, in us, with one process per namespace: each on a
 // core of its own if there are enough, as rawlane's are.
 func (b *bench) runC(ctx context.Context, n int, c cVariant) (mean float64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cores := harness.Cores(n)
 	bed, err := testbed.New(testbed.Config{Nodes: n, Bridge: c.bridge})

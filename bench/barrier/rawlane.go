@@ -4,7 +4,9 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -38,10 +40,13 @@ const (
 
 // tryMPI reports whether there is an Open MPI. Without one, the command says what to install.
 func (b *bench) tryMPI(ctx context.Context) (bool, error) {
-	cmd := b.programs.Command(ctx, "bench", "barrier", "--work", "0s", "--json", "--compare-mpi", "--iters", "1")
+	limited, cancel := context.WithTimeoutCause(ctx, b.tries, fmt.Errorf("a first barrier took more than %v", b.tries))
+	defer cancel()
+	cmd := b.programs.Command(limited, "bench", "barrier", "--work", "0s", "--json", "--compare-mpi", "--iters", "1")
 	out, err := cmd.CombinedOutput()
 	if err != nil && ctx.Err() == nil {
-		fmt.Fprintf(os.Stderr, "%s: the row of Open MPI is left out, and with it its ratios\n", bytes.TrimSpace(out))
+		why := cmp.Or(context.Cause(limited), errors.New(string(bytes.TrimSpace(out))))
+		fmt.Fprintf(os.Stderr, "%v: the row of Open MPI is left out, and with it its ratios\n", why)
 		return false, nil
 	}
 	return err == nil, ctx.Err()
@@ -54,15 +59,16 @@ func inTurn(round int) string {
 	return strings.Join(slices.Concat(algorithms[first:], algorithms[:first]), ",")
 }
 
+// openMPI is Open MPI as the command runs it: that can fail where tryMPI did not, with more processes.
+func openMPI() harness.Others {
+	return harness.Others{Name: "Open MPI", Flags: []string{"--compare-mpi", "--mpi-transport", "tcp,shm"},
+		Rows: []string{mpiTCP, mpiSHM}}
+}
+
 // runRawlane is a round of all algorithms, and of Open MPI.
 func (b *bench) runRawlane(ctx context.Context, t *table) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	args := []string{"barrier", "--work", "0s", "--link", "ring", "--mode", "processes", "--algo", inTurn(t.round),
 		"--nodes", strconv.Itoa(t.nodes), "--iters", strconv.Itoa(b.Iters)}
-	if b.mpi {
-		args = append(args, "--compare-mpi", "--mpi-transport", "tcp,shm")
-	}
 	type line struct {
 		Algo   string  `json:"algo"`
 		Link   string  `json:"link"`
@@ -71,7 +77,7 @@ func (b *bench) runRawlane(ctx context.Context, t *table) error {
 		Mean   float64 `json:"mean_us"`
 	}
 	t.round++
-	lines, err := harness.Lines[line](ctx, &b.programs, args...)
+	lines, err := harness.LinesBeside[line](ctx, b.Bench, &b.programs, &t.Rows, &t.mpi, args...)
 	if err != nil {
 		return err
 	}

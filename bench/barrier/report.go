@@ -15,6 +15,7 @@ type table struct {
 	nodes  int
 	round  int               // begun so far
 	chosen map[string]string // algorithms, by the variant
+	mpi    harness.Others    // without flags if there is none
 }
 
 // fastest returns the fastest of the variants with such names; nil if all of them were left out.

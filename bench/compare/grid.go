@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rawlane/rawlane/bench/harness"
@@ -15,7 +16,7 @@ type grid struct {
 	more              bool   // is better
 	columns           []int
 	cells             []harness.Rows // of each column
-	names             harness.Rows   // all rows, in the order of their first results
+	names             []string       // of all rows, in the order of their first results
 }
 
 func newGrid(name, title, unit string, columns []int, more bool) *grid {
@@ -28,11 +29,31 @@ func (g *grid) add(name string, column int, value float64) {
 	for i, c := range g.columns {
 		if c == column {
 			g.cells[i].Add(name, value)
-			if g.names.Find(name) == nil {
-				g.names.Add(name, value)
+			if !slices.Contains(g.names, name) {
+				g.names = append(g.names, name)
 			}
 		}
 	}
+}
+
+// rows are the names of those that have a result: what fails is left out with all that it had.
+func (g *grid) rows() (names []string) {
+	for _, name := range g.names {
+		if len(g.row(name)) > 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// row is a row's cells that have results.
+func (g *grid) row(name string) (cells []*harness.Row) {
+	for i := range g.columns {
+		if cell := g.cell(name, i); cell != nil {
+			cells = append(cells, cell)
+		}
+	}
+	return cells
 }
 
 // cell is a row in a column; nil if there is no result.
@@ -69,8 +90,13 @@ func (g *grid) table(rounds int) *harness.Table {
 	for _, c := range g.columns {
 		title += fmt.Sprintf(" %*s", width, fmt.Sprintf("%d %s", c, g.unit))
 	}
+	var rows harness.Rows
+	for _, name := range g.rows() {
+		rows = append(rows, &harness.Row{Name: name})
+	}
 	return &harness.Table{
-		Title: title, Rows: g.names,
+		Title: title, Rows: rows,
+		Cells: func(r *harness.Row) []*harness.Row { return g.row(r.Name) },
 		Text: func(r *harness.Row) string {
 			var b strings.Builder
 			fmt.Fprintf(&b, "%-*s", nameWidth, r.Name)
@@ -103,10 +129,10 @@ func (g *grid) markdown() string {
 		fmt.Fprintf(&b, " %d %s |", c, g.unit)
 	}
 	fmt.Fprintf(&b, "\n|---|%s\n", strings.Repeat("---:|", len(g.columns)))
-	for _, r := range g.names {
-		fmt.Fprintf(&b, "| %s |", r.Name)
+	for _, name := range g.rows() {
+		fmt.Fprintf(&b, "| %s |", name)
 		for i := range g.columns {
-			cell := g.cell(r.Name, i)
+			cell := g.cell(name, i)
 			if cell == nil {
 				b.WriteString(" |")
 				continue

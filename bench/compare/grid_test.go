@@ -61,6 +61,28 @@ func TestGrid_Text(t *testing.T) {
 	}
 }
 
+// All results of a grid of two columns and three rounds are told; a row that has been left out is not
+// there.
+func TestGrid_AllResults(t *testing.T) {
+	g := newGrid("latency", "Half a round trip, us", "bytes", []int{64, 1400}, false)
+	for range 3 {
+		g.add("C", 64, 1)
+		g.add("C", 1400, 2)
+		g.add("gone", 64, 3)
+	}
+	g.cells[0].Drop("gone")
+	table := g.table(3)
+	all := 0
+	for _, r := range table.Rows {
+		for _, cell := range table.Cells(r) {
+			all += len(cell.Values)
+		}
+	}
+	if all != 6 || len(table.Rows) != 1 || strings.Contains(g.markdown(), "gone") {
+		t.Errorf("%d rows with %d results, want 1 with 6\n%s", len(table.Rows), all, g.markdown())
+	}
+}
+
 // The document has a section, a table and a picture for each grid with results.
 func TestWrite(t *testing.T) {
 	c := &compare{Bench: &harness.Bench{Name: "compare", Link: "a cable", Rounds: 3}}

@@ -53,7 +53,7 @@ const smallSize = 64
 
 var (
 	full  = plan{[]int{4, 64, 256, 1024, 1400}, []int{65536, 1 << 20}, []int{2, 4, 8, 16, 32}, 128 << 20, 500_000}
-	brief = plan{[]int{64, 1400}, []int{65536}, []int{2, 8, 32}, 32 << 20, 100_000}
+	brief = plan{[]int{64, 1400}, []int{65536}, []int{2, 8, 32}, 128 << 20, 500_000} // streams of 100 ms
 )
 
 // compare is the run: what is measured, by which programs, and the results.

@@ -230,6 +230,9 @@ func (c *compare) bench(
 		lines, err = harness.Lines[line](ctx, &c.programs, args...)
 	}
 	for _, l := range lines {
+		if !slices.Contains(sizes, l.Size) {
+			return fmt.Errorf("unexpected output of rawlane: %d bytes, want %v", l.Size, sizes)
+		}
 		add(l)
 	}
 	return err

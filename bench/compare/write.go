@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,7 +54,7 @@ func (c *compare) write(file string) error {
 		"in barriers of more members than cores they share them. What is not installed on the machine is left out. " +
 		"[README](README.md) says what each row is.\n")
 	for _, g := range c.grids() {
-		if len(g.names) == 0 {
+		if len(g.rows()) == 0 {
 			continue
 		}
 		picture := "results-" + g.name + ".svg"
@@ -84,11 +85,9 @@ func (g *grid) draw(file string) error {
 	p := plot.New()
 	p.Title.Text = g.title
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-	var names []string
+	names := g.rows()
+	slices.Reverse(names) // the first one is on top
 	lowest, highest := math.Inf(1), 0.0
-	for _, r := range g.names {
-		names = append([]string{r.Name}, names...) // the first one is on top
-	}
 	p.Add(plotter.NewGrid())
 	for i, column := range g.columns {
 		var marks plotter.XYs

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -43,7 +44,8 @@ type tree struct {
 // program is the benchmarks of a package, built.
 type program struct {
 	benchmarks
-	path string
+	path  string
+	count int // of benchmarks
 }
 
 // open makes the work trees of two commits of a repository.
@@ -108,22 +110,34 @@ func (g *gate) build(ctx context.Context, all []benchmarks) error {
 				fmt.Fprintf(os.Stderr, "%s has no package %s\n", t.label, b.dir)
 				continue
 			}
-			p := program{b, filepath.Join(t.dir, strings.ReplaceAll(b.dir, "/", "_")+".test")}
+			p := program{benchmarks: b, path: filepath.Join(t.dir, strings.ReplaceAll(b.dir, "/", "_")+".test")}
 			cmd := harness.GoTool(ctx, g.dir, "test", "-c", "-trimpath", "-o", p.path, "./"+b.dir)
 			cmd.Dir = t.dir
 			if out, err := cmd.CombinedOutput(); err != nil {
 				return fmt.Errorf("%s: build %s: %w\n%s", t.label, b.dir, err, out)
 			}
-			if _, err := os.Stat(p.path); err == nil { // a package without tests makes none
-				t.programs = append(t.programs, p)
+			if _, err := os.Stat(p.path); err != nil { // a package without tests makes none
+				continue
 			}
+			lines, err := t.bench(ctx, p, "1x", patience)
+			if err != nil {
+				return fmt.Errorf("%s: %s: %w", t.label, b.dir, err)
+			}
+			p.count = len(lines)
+			t.programs = append(t.programs, p)
 		}
 	}
 	return nil
 }
 
-// patience is how long the benchmarks of a package may take in one round.
+// patience is how long the benchmarks of a package may take beyond their time, in one round.
 const patience = 2 * time.Minute
+
+// patienceOf is how long so many benchmarks may take: each runs for its time once or twice, until it
+// knows how often that is.
+func patienceOf(count int, benchtime time.Duration) time.Duration {
+	return patience + 2*time.Duration(count)*benchtime
+}
 
 // measure runs the benchmarks in rounds: those of a package one after the other, base first in one
 // round and head in the next.
@@ -136,35 +150,40 @@ func (g *gate) measure(ctx context.Context, o options) error {
 				if k >= len(t.programs) {
 					continue
 				}
-				if err := t.bench(ctx, t.programs[k], o.benchtime); err != nil {
-					return fmt.Errorf("%s: %s: %w", t.label, t.programs[k].dir, err)
+				p := t.programs[k]
+				lines, err := t.bench(ctx, p, o.benchtime.String(), patienceOf(p.count, o.benchtime))
+				if err != nil {
+					return fmt.Errorf("%s: %s: %w", t.label, p.dir, err)
 				}
+				fmt.Fprintf(&t.results, "pkg: %s\n%s", p.dir, strings.Join(lines, ""))
 			}
 		}
 	}
 	return nil
 }
 
-// bench runs the benchmarks of a package once.
-func (t *tree) bench(ctx context.Context, p program, benchtime time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// bench runs the benchmarks of a package once, and returns a line for each.
+func (t *tree) bench(
+	ctx context.Context, p program, benchtime string, patience time.Duration,
+) (lines []string, err error) {
+	ranOut := fmt.Errorf("its benchmarks took more than %v", patience)
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, ranOut)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, p.path, "-test.run=^$", "-test.bench="+p.names, "-test.benchmem",
-		"-test.benchtime="+benchtime.String())
+		"-test.benchtime="+benchtime)
 	cmd.Dir = filepath.Join(t.dir, p.dir)
 	cmd.Cancel = func() error { return cmd.Process.Signal(unix.SIGINT) }
 	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("%w\n%s", err, out)
+		return nil, fmt.Errorf("%w\n%s", cmp.Or(context.Cause(ctx), err), out)
 	}
-	fmt.Fprintf(&t.results, "pkg: %s\n", p.dir)
 	for line := range strings.Lines(string(out)) {
 		if strings.HasPrefix(line, "Benchmark") {
-			t.results.WriteString(line)
+			lines = append(lines, line)
 		}
 	}
-	return nil
+	return lines, nil
 }
 
 // compare runs benchstat on the results, and returns what it prints in a format.

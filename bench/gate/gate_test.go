@@ -176,6 +176,31 @@ func TestGate(t *testing.T) {
 	}
 }
 
+// Benchmarks have as long as they are asked to take, twice over, and the rest of the package beside.
+func TestPatienceOf(t *testing.T) {
+	for _, c := range []struct {
+		count     int
+		benchtime time.Duration
+		want      time.Duration
+	}{{0, time.Minute, 2 * time.Minute}, {3, time.Minute, 8 * time.Minute}, {20, 30 * time.Millisecond, 121200 * time.Millisecond}} {
+		if got := patienceOf(c.count, c.benchtime); got != c.want {
+			t.Errorf("%d of %v: %v, want %v", c.count, c.benchtime, got, c.want)
+		}
+	}
+}
+
+// Benchmarks that do not end in their time are said to have taken longer, and not to have failed.
+func TestBench_PatienceRunsOut(t *testing.T) {
+	tree := &tree{dir: t.TempDir()}
+	p := program{path: filepath.Join(tree.dir, "sleeps")}
+	if err := os.WriteFile(p.path, []byte("#!/bin/sh\nexec sleep 600\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tree.bench(t.Context(), p, "1x", 50*time.Millisecond); err == nil || !strings.Contains(err.Error(), "took more than 50ms") {
+		t.Errorf("%v", err)
+	}
+}
+
 // Work trees of others stay in the repository's list, also if their folders are not there for the
 // moment, as on a disk that is not mounted.
 func TestClose_OthersTreesStay(t *testing.T) {

@@ -17,7 +17,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"os/signal"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -55,7 +54,7 @@ func main() {
 // untilEnded returns a context that a signal ends, so that the work trees are removed: also that of
 // a write to a reader that has had enough, as head has.
 func untilEnded() (ctx context.Context, stop func()) {
-	return signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM, unix.SIGPIPE)
+	return harness.UntilEnded(unix.SIGPIPE)
 }
 
 // parse reads the flags and the two commits.

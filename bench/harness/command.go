@@ -10,9 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -115,15 +117,38 @@ func Lines[T any](ctx context.Context, p *Programs, args ...string) (lines []T, 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err)
 	}
-	for from := json.NewDecoder(bytes.NewReader(out)); ; {
+	return Parse[T](out)
+}
+
+// Parse reads the lines that rawlane prints, of which there are some. Numbers of a struct that a line
+// does not have are NaN: no result of a turn may be made of them.
+func Parse[T any](text []byte) (lines []T, err error) {
+	for from := json.NewDecoder(bytes.NewReader(text)); ; {
 		var l T
+		clearNumbers(reflect.ValueOf(&l).Elem())
 		err := from.Decode(&l)
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) && len(lines) > 0 {
 			return lines, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("unexpected output %q of rawlane: %w", out, err)
+			return nil, fmt.Errorf("unexpected output %q of rawlane: %w", text, err)
 		}
 		lines = append(lines, l)
+	}
+}
+
+// clearNumbers sets all numbers with fractions to NaN.
+func clearNumbers(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Float64:
+		v.SetFloat(math.NaN())
+	case reflect.Struct:
+		for k := range v.NumField() {
+			clearNumbers(v.Field(k))
+		}
+	case reflect.Array:
+		for k := range v.Len() {
+			clearNumbers(v.Index(k))
+		}
 	}
 }

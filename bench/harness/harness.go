@@ -6,6 +6,7 @@
 package harness
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,16 +32,30 @@ type Bench struct {
 	Rows          bool // Run returns a report whose tables have rows without results
 	Run           func(context.Context, *Bench) (Report, error)
 
-	limits  bool // are to be met
-	watches bool // how quick the cores are
+	limits   bool          // are to be met
+	watches  bool          // how quick the cores are
+	usual    int           // the default of Iters
+	patience time.Duration // with a variant's turn of so many; 0: turnPatience
 }
 
 // Main runs the benchmark and exits.
 func (b *Bench) Main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	ctx, stop := UntilEnded()
+	// A reader that has had enough, as head has, is an error of the write, behind which results are kept.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 	err := b.main(ctx)
 	stop()
 	Exit(b.Name, err)
+}
+
+// UntilEnded returns a context that ends with the signals that end a program, and some more: what it
+// has made and started is to end with it. It outlives its terminal where it is to, as under nohup.
+func UntilEnded(more ...os.Signal) (ctx context.Context, stop func()) {
+	ends := append([]os.Signal{os.Interrupt, unix.SIGTERM}, more...)
+	if !signal.Ignored(unix.SIGHUP) {
+		ends = append(ends, unix.SIGHUP)
+	}
+	return signal.NotifyContext(context.Background(), ends...)
 }
 
 // ErrNotMet: a benchmark did not meet all of its limits.
@@ -76,6 +92,7 @@ func report(said io.Writer, name string, err error) int {
 }
 
 func (b *Bench) main(ctx context.Context) error {
+	b.usual = b.Iters
 	flag.CommandLine.Init(b.Name, flag.ExitOnError)
 	flag.IntVar(&b.Rounds, "rounds", b.Rounds, "rounds, in each of which all variants run; medians count")
 	flag.IntVar(&b.Iters, "iters", b.Iters, "operations of each variant in a round")
@@ -98,15 +115,14 @@ func (b *Bench) main(ctx context.Context) error {
 	return b.finish(&r, *asJSON)
 }
 
-// finish prints the report, keeps it, and judges it, if it is to.
+// finish prints the report, keeps it, also where nobody can read it, and judges it, if it is to.
 func (b *Bench) finish(r *Report, asJSON bool) error {
-	if err := b.print(r, asJSON); err != nil {
-		return err
-	}
+	err := b.print(r, asJSON)
 	if r.Save != nil {
-		if err := r.Save(); err != nil {
-			return err
-		}
+		err = errors.Join(err, r.Save())
+	}
+	if err != nil {
+		return err
 	}
 	if failed := r.notMet(); b.limits && len(failed) > 0 {
 		return fmt.Errorf("%w: %s (-limits=false exits with 0 all the same)", ErrNotMet, strings.Join(failed, "; "))
@@ -126,76 +142,23 @@ func (b *Bench) check(args []string) error {
 	return nil
 }
 
+// print writes the report at once.
 func (b *Bench) print(r *Report, asJSON bool) error {
-	if !asJSON {
-		fmt.Printf("%s; %s\n\n", Machine(), b.Link)
-		r.print(os.Stdout)
-		return nil
-	}
-	lines := json.NewEncoder(os.Stdout)
+	var text bytes.Buffer
 	var errs []error
-	for _, t := range r.Tables {
-		for _, row := range t.Rows {
-			errs = append(errs, lines.Encode(t.line(row)))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// Variant is one of the programs that a benchmark compares. Run adds its results of a round to
-// tables.
-type Variant struct {
-	Name string
-	Rows []string // names of the rows that Run adds to; the variant's own if empty
-	Run  func(context.Context) error
-
-	MayFail bool // and is left out from then on: a program of others, or what a machine may lack
-}
-
-// RunRounds runs the variants in turns, so that a slow moment of the machine slows all of them.
-// Where limits are to be met, those of which some results were slowed have further turns: at most
-// as many again, and three times as many while fewer than half of what was asked for were not.
-func (b *Bench) RunRounds(ctx context.Context, all []Variant) error {
-	if b.watches {
-		defer speed.watch(ctx)()
-	}
-	all = slices.Clone(all)
-	rows := make([][]*Row, len(all))
-	for round := range 4 * b.Rounds {
-		for k, v := range all {
-			if v.Run == nil || round >= b.Rounds && !b.lacksRounds(rows[k], round) {
-				continue
-			}
-			speed.takeRows()
-			err := v.Run(ctx)
-			switch {
-			case err == nil:
-				rows[k] = speed.takeRows()
-			case ctx.Err() == nil && v.MayFail:
-				b.LeftOut(fmt.Errorf("%s: %w", v.Name, err))
-				all[k].Run = nil
-			default:
-				return fmt.Errorf("%s: %w", v.Name, err)
+	if asJSON {
+		lines := json.NewEncoder(&text)
+		for _, t := range r.Tables {
+			for _, row := range t.Rows {
+				errs = append(errs, lines.Encode(t.line(row)))
 			}
 		}
+	} else {
+		fmt.Fprintf(&text, "%s; %s\n\n", Machine(), b.Link)
+		r.print(&text)
 	}
-	return nil
-}
-
-// lacksRounds reports whether a variant is to have a further turn: some of its results were slowed,
-// and not nearly all of them, as on a machine that is always slow.
-func (b *Bench) lacksRounds(rows []*Row, round int) bool {
-	want := b.Rounds
-	if round >= 2*b.Rounds {
-		want = (b.Rounds + 1) / 2
-	}
-	lacks, slowed, all := false, 0, 0
-	for _, r := range rows {
-		n := r.slowed()
-		lacks = lacks || len(r.Values)-n < want
-		slowed, all = slowed+n, all+len(r.Values)
-	}
-	return b.limits && lacks && 8*slowed <= 7*all
+	_, err := os.Stdout.Write(text.Bytes())
+	return errors.Join(append(errs, err)...)
 }
 
 // LeftOut says what is not compared, and why.

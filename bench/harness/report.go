@@ -20,7 +20,8 @@ type Report struct {
 // Table is rows, and how they are printed.
 type Table struct {
 	Rows
-	Title  string // with the heads of what Text prints; if empty, the table continues the one before
+	Title  string            // with the heads of what Text prints; if empty, the table continues the one before
+	Cells  func(*Row) []*Row // that have a row's results; nil: it has them itself
 	Text   func(*Row) string
 	JSON   func(*Row) map[string]any
 	Ratios []Ratio // behind Text, and in JSON
@@ -46,8 +47,11 @@ type Target struct {
 // leftOut reports whether there is no result, as without a C compiler.
 func (t *Target) leftOut() bool { return math.IsNaN(t.Got) }
 
-// met reports whether the limit is kept.
-func (t *Target) met() bool { return t.Got == t.Limit || t.AtLeast == (t.Got > t.Limit) }
+// met reports whether the limit is kept. Infinitely more than another is more than one that had no
+// result at all, and no success.
+func (t *Target) met() bool {
+	return !math.IsInf(t.Got, 0) && (t.Got == t.Limit || t.AtLeast == (t.Got > t.Limit))
+}
 
 // notMet lists the targets that were measured and not met.
 func (r *Report) notMet() (names []string) {
@@ -95,10 +99,22 @@ func (t *Table) AddRatio(head, key, name string) {
 	t.Ratios = append(t.Ratios, Ratio{head, key, func() *Row { return t.Find(name) }})
 }
 
+// cells are the rows that have the results of a line.
+func (t *Table) cells(row *Row) []*Row {
+	if t.Cells == nil {
+		return []*Row{row}
+	}
+	return t.Cells(row)
+}
+
 // line returns what is printed of a row as JSON.
 func (t *Table) line(row *Row) map[string]any {
 	line := t.JSON(row)
-	line["slowed"] = row.slowed()
+	slowed := 0
+	for _, cell := range t.cells(row) {
+		slowed += cell.slowed()
+	}
+	line["slowed"] = slowed
 	for _, ratio := range t.Ratios {
 		to := ratio.To()
 		if to == nil {
@@ -140,9 +156,11 @@ func (r *Report) printSlowed(out io.Writer) {
 	slowed, dropped, all := 0, 0, 0
 	for _, t := range r.Tables {
 		for _, row := range t.Rows {
-			slowed += row.slowed()
-			dropped += len(row.Values) - row.Rounds()
-			all += len(row.Values)
+			for _, cell := range t.cells(row) {
+				slowed += cell.slowed()
+				dropped += len(cell.Values) - cell.Rounds()
+				all += len(cell.Values)
+			}
 		}
 	}
 	if slowed == 0 {

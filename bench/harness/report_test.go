@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // A limit that is missed is said, and listed for the exit status, also by the worst of results: none
@@ -22,15 +25,17 @@ func TestReport_LimitsThatAreNotMet(t *testing.T) {
 		{What: "at least, missed", Got: 1.4, Limit: 1.5, AtLeast: true},
 		{What: "at most, none", Got: 0, Limit: 1.5},
 		{What: "at least, none", Got: 0, Limit: 1.5, AtLeast: true},
+		{What: "at least, of none", Got: Over(2, 0), Limit: 1.5, AtLeast: true},
+		{What: "at most, of none", Got: Over(2, 0), Limit: 1.5},
 		{What: "left out", Got: (&Row{Values: []float64{1}}).Over(nil), Limit: 1.5, AtLeast: true},
 		{What: "left out, too", Got: (*Row)(nil).Median(), Limit: 1.5},
 	}}
-	if got := fmt.Sprint(r.notMet()); got != "[at most, missed at least, missed at least, none]" {
+	if got := fmt.Sprint(r.notMet()); got != "[at most, missed at least, missed at least, none at least, of none at most, of none]" {
 		t.Errorf("not met: %s", got)
 	}
 	var out strings.Builder
 	r.print(&out)
-	if n := strings.Count(out.String(), "NOT met"); n != 3 || strings.Contains(out.String(), "left out") {
+	if n := strings.Count(out.String(), "NOT met"); n != 5 || strings.Contains(out.String(), "left out") {
 		t.Errorf("printed\n%s", out.String())
 	}
 }
@@ -73,5 +78,27 @@ func TestFinish_ResultsThatAreNotKept(t *testing.T) {
 	r = Report{Save: func() error { return nil }, Targets: []Target{{What: "a limit", Got: 2, Limit: 1}}}
 	if err := (&Bench{limits: true}).finish(&r, true); !errors.Is(err, ErrNotMet) {
 		t.Errorf("%v, want %v", err, ErrNotMet)
+	}
+}
+
+// Results are kept also where they cannot be printed, as on a full disk, and both are told.
+func TestFinish_ResultsThatAreNotPrinted(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	out := os.Stdout
+	os.Stdout = full
+	defer func() { os.Stdout = out; _ = full.Close() }()
+	disk := errors.New("no space")
+	for _, asJSON := range []bool{false, true} {
+		table := NewTable("Some", "us", 0, 1)
+		table.Add("ours", 1)
+		saved := 0
+		r := Report{Tables: []*Table{table}, Save: func() error { saved++; return disk }}
+		err := (&Bench{}).finish(&r, asJSON)
+		if !errors.Is(err, unix.ENOSPC) || !errors.Is(err, disk) || saved != 1 {
+			t.Errorf("as JSON %v: %v, saved %d times", asJSON, err, saved)
+		}
 	}
 }

@@ -6,15 +6,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A variant that may fail is left out once it has; another one ends the run.
 func TestRunRounds_LeftOut(t *testing.T) {
 	failed := errors.New("not today")
 	var turns [2]int
+	var table Table
 	b := Bench{Name: "test", Rounds: 3}
 	variants := []Variant{
 		{Name: "peer", MayFail: true, Run: func(context.Context) error { turns[0]++; return failed }},
@@ -22,6 +27,7 @@ func TestRunRounds_LeftOut(t *testing.T) {
 			if turns[1]++; turns[1] == 3 {
 				return failed
 			}
+			table.Add("ours", 1)
 			return nil
 		}},
 	}
@@ -35,6 +41,114 @@ func TestRunRounds_LeftOut(t *testing.T) {
 	cancel()
 	if err := b.RunRounds(ctx, variants[:1]); !errors.Is(err, failed) {
 		t.Errorf("%v of a run that was ended", err)
+	}
+}
+
+// A result that is missing in what the command prints is an error, and not a quick one, nor one that
+// is left out in silence; so is a turn without any.
+func TestRunRounds_MissingResults(t *testing.T) {
+	useSpeed(t)
+	p := &Programs{Rawlane: filepath.Join(t.TempDir(), "rawlane")}
+	type line struct {
+		Link string     `json:"link"`
+		Size int        `json:"size_bytes"`
+		P50  float64    `json:"p50_us"`
+		CPU  [2]float64 `json:"cpu_percent"`
+	}
+	for prints, want := range map[string]string{
+		`echo '{"link":"ring","size_bytes":64,"p50_us":0,"cpu_percent":[1,2]}'`: "",
+		`echo '{"link":"ring","size_bytes":64,"cpu_percent":[1,2]}'`:            "ours: ours: no result: NaN",
+		`echo '{"link":"ring","size_bytes":64,"p50_us":1}'`:                     "ours: ours: no result: NaN",
+		`echo '{"link":"ring"}'`: "ours: no result",
+		`:`:                      `unexpected output ""`,
+	} {
+		if err := os.WriteFile(p.Rawlane, []byte("#!/bin/sh\n"+prints+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		var table Table
+		b := Bench{Rounds: 1}
+		err := b.RunRounds(t.Context(), []Variant{{Name: "ours", Run: func(ctx context.Context) error {
+			lines, err := Lines[line](ctx, p, "latency")
+			if err == nil && lines[0].Size == 64 {
+				table.Add("ours", lines[0].P50, lines[0].CPU[1])
+			}
+			return err
+		}}})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", prints, err, want)
+		}
+	}
+}
+
+// A turn whose program waits for ever ends, and says that it took too long; a program of others is left
+// out then, and the rest is measured.
+func TestRunRounds_PatienceRunsOut(t *testing.T) {
+	useSpeed(t)
+	p := &Programs{Rawlane: filepath.Join(t.TempDir(), "rawlane")}
+	if err := os.WriteFile(p.Rawlane, []byte("#!/bin/sh\nexec sleep 600\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var table Table
+	b := Bench{Name: "test", Rounds: 2, patience: 100 * time.Millisecond}
+	waits := func(ctx context.Context) error { _, err := Lines[struct{}](ctx, p, "latency"); return err }
+	variants := []Variant{
+		{Name: "peer", MayFail: true, Run: waits},
+		{Name: "ours", Run: func(context.Context) error { table.Add("ours", 1); return nil }},
+	}
+	if err := b.RunRounds(t.Context(), variants); err != nil || len(table.Rows[0].Values) != 2 {
+		t.Errorf("%v, %v", err, table.Rows)
+	}
+	err := b.RunRounds(t.Context(), []Variant{{Name: "ours", Run: waits}})
+	if err == nil || !strings.HasPrefix(err.Error(), "ours: took more than 100ms: ") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Who asks for more iterations has longer, in proportion; who asks for fewer no less.
+func TestBench_Most(t *testing.T) {
+	for _, c := range []struct {
+		iters int
+		want  time.Duration
+	}{{100, turnPatience}, {1000, turnPatience}, {5000, 5 * turnPatience}, {math.MaxInt, 1000 * time.Hour}} {
+		if got := (&Bench{Iters: c.iters, usual: 1000}).most(); got != c.want {
+			t.Errorf("%d in place of 1000: %v, want %v", c.iters, got, c.want)
+		}
+	}
+	if got := (&Bench{Iters: 5}).most(); got != 5*turnPatience {
+		t.Errorf("without a default: %v", got)
+	}
+}
+
+// What a variant has added is left out with it, also in the turn in which it failed; what another
+// one has added to the same row stays.
+func TestRunRounds_LeftOutWithItsResults(t *testing.T) {
+	useSpeed(t)
+	var table Table
+	b := Bench{Name: "test", Rounds: 4}
+	turns := 0
+	err := b.RunRounds(t.Context(), []Variant{
+		{Name: "ours", Run: func(context.Context) error { table.Add("ours", 1, 10); table.Add("shared", 2, 20); return nil }},
+		{Name: "peer", MayFail: true, Run: func(context.Context) error {
+			table.Add("peer", 3)
+			table.Add("shared", 4, 40)
+			if turns++; turns == 3 {
+				table.Add("half", 5)
+				return errors.New("not today")
+			}
+			return nil
+		}},
+	})
+	if err != nil || turns != 3 {
+		t.Errorf("%v, %d turns of the one that fails in its third", err, turns)
+	}
+	for _, r := range table.Rows {
+		want := map[string]float64{"ours": 1, "shared": 2}[r.Name]
+		if r.Rounds() != b.Rounds || r.Min() != want || r.Max() != want || r.Second() != 10*want {
+			t.Errorf("%s: %v, beside them %v", r.Name, r.Values, r.second)
+		}
+	}
+	if len(table.Rows) != 2 {
+		t.Errorf("%d rows, want 2", len(table.Rows))
 	}
 }
 

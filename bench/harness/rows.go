@@ -3,7 +3,6 @@
 package harness
 
 import (
-	"cmp"
 	"math"
 	"slices"
 )
@@ -12,9 +11,10 @@ import (
 type Row struct {
 	Name   string
 	Values []float64
-	second []float64 // a second number of each round, if any
-	paces  []pace    // of each round
-	of     *Rows     // its table
+	second []float64  // a second number of each round, if any
+	paces  []pace     // of each round
+	by     []*Variant // in whose turn each was added; nil outside of turns
+	of     *Rows      // its table
 }
 
 // Rows are lines in the order of their first results.
@@ -30,7 +30,25 @@ func (t *Rows) Add(name string, value float64, second ...float64) {
 	r.Values = append(r.Values, value)
 	r.second = append(r.second, second...)
 	r.paces = append(r.paces, speed.take())
-	speed.noteRow(r)
+	r.by = append(r.by, speed.noteRow(r))
+}
+
+// dropBy removes what a variant has added, and the row if it has nothing else.
+func (r *Row) dropBy(v *Variant) {
+	for round := len(r.Values) - 1; round >= 0; round-- {
+		if r.by[round] != v {
+			continue
+		}
+		if len(r.second) == len(r.Values) {
+			r.second = slices.Delete(r.second, round, round+1)
+		}
+		r.Values = slices.Delete(r.Values, round, round+1)
+		r.paces = slices.Delete(r.paces, round, round+1)
+		r.by = slices.Delete(r.by, round, round+1)
+	}
+	if len(r.Values) == 0 {
+		*r.of = slices.DeleteFunc(*r.of, func(other *Row) bool { return other == r })
+	}
 }
 
 // slowed counts the results that were slowed.
@@ -73,6 +91,11 @@ func (t Rows) Find(name string) *Row {
 	return t[i]
 }
 
+// Drop removes the rows with such names.
+func (t *Rows) Drop(names ...string) {
+	*t = slices.DeleteFunc(*t, func(r *Row) bool { return slices.Contains(names, r.Name) })
+}
+
 // Rounds returns how many results count.
 func (r *Row) Rounds() int { return len(r.Counted()) }
 
@@ -85,13 +108,16 @@ func (r *Row) Median() float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// Second returns the second number of the round whose result is nearest to the median.
+// Second returns the second number of the round whose result is nearest to the median, of those that
+// count.
 func (r *Row) Second() float64 {
-	median := r.Median()
-	nearest := slices.MinFunc(r.Counted(), func(a, b float64) int {
-		return cmp.Compare(math.Abs(a-median), math.Abs(b-median))
-	})
-	return r.second[slices.Index(r.Values, nearest)]
+	median, nearest := r.Median(), -1
+	for round, value := range r.Values {
+		if r.Counts(round) && (nearest < 0 || math.Abs(value-median) < math.Abs(r.Values[nearest]-median)) {
+			nearest = round
+		}
+	}
+	return r.second[nearest]
 }
 
 // Min returns the lowest result that counts.

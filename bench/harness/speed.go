@@ -52,7 +52,9 @@ type speedometer struct {
 	throw probes    // between the first two
 	taken time.Time // when take was called; or when the first probe may have begun
 	last  pace      // what it has returned
-	rows  []*Row    // that have got results in a variant's turn
+	fresh bool      // take was not called in this turn
+	by    *Variant  // whose turn it is
+	rows  []*Row    // that have got results in the turn
 }
 
 // probes are those of a core, or of a pair.
@@ -104,14 +106,26 @@ func (s *speedometer) noteThrow(took time.Duration) {
 	s.throw.note(took)
 }
 
-// take returns the pace since the result before.
+// begin begins a variant's turn: its results are not judged by what was probed before.
+func (s *speedometer) begin(by *Variant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fresh, s.by, s.rows = true, by, nil
+	s.throw.take()
+	for k := range s.cores {
+		s.cores[k].take()
+	}
+}
+
+// take returns the pace since the result before, or the turn's beginning.
 func (s *speedometer) take() pace {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	if now.Sub(s.taken) < together {
+	if !s.fresh && now.Sub(s.taken) < together {
 		return s.last
 	}
+	s.fresh = false
 	s.taken, s.last = now, pace{cores: make([]time.Duration, len(s.cores)), throw: s.throw.take()}
 	for k := range s.cores {
 		s.last.cores[k] = s.cores[k].take()
@@ -131,21 +145,22 @@ func (s *speedometer) isSlow(p pace) bool {
 	return s.throw.isSlow(p.throw, farFrom)
 }
 
-// noteRow notes that a row has got a result.
-func (s *speedometer) noteRow(r *Row) {
+// noteRow notes that a row has got a result, and returns whose turn it is.
+func (s *speedometer) noteRow(r *Row) *Variant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !slices.Contains(s.rows, r) {
 		s.rows = append(s.rows, r)
 	}
+	return s.by
 }
 
-// takeRows returns the rows that have got results since the last call.
-func (s *speedometer) takeRows() []*Row {
+// end ends a turn, and returns the rows that have got results in it.
+func (s *speedometer) end() []*Row {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rows := s.rows
-	s.rows = nil
+	s.by, s.rows = nil, nil
 	return rows
 }
 
@@ -154,7 +169,7 @@ func (s *speedometer) watch(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var threads sync.WaitGroup
 	s.mu.Lock()
-	s.taken, s.last = time.Now(), pace{}
+	s.taken, s.last, s.fresh = time.Now(), pace{}, true
 	s.mu.Unlock()
 	probed := cpuset.Allowed()
 	game := &catch{begun: time.Now()}

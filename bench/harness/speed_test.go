@@ -77,6 +77,57 @@ func TestRunRounds_Slowed(t *testing.T) {
 	}
 }
 
+// A result is judged by what was probed in its variant's turn alone, however short that is.
+func TestRunRounds_EachTurnsPace(t *testing.T) {
+	const quick, slow = 4 * time.Microsecond, 6 * time.Microsecond
+	useSpeed(t)
+	var table Table
+	variant := func(name string, takes, probe time.Duration) Variant {
+		return Variant{Name: name, Run: func(context.Context) error {
+			speed.note(0, probe)
+			time.Sleep(takes)
+			table.Add(name, 1)
+			return nil
+		}}
+	}
+	b := Bench{Rounds: 2}
+	synctest.Test(t, func(t *testing.T) {
+		err := b.RunRounds(t.Context(), []Variant{variant("long", time.Second, slow), variant("short", together/5, quick)})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	for name, want := range map[string]int{"long": 2, "short": 0} {
+		if got := table.Find(name).slowed(); got != want {
+			t.Errorf("%s: %d results were slowed, want %d", name, got, want)
+		}
+	}
+}
+
+// Beside the median is the second number of a round that counts, also where one that does not has the
+// same result.
+func TestSecond_OfARoundThatCounts(t *testing.T) {
+	const quick, slow = 4 * time.Microsecond, 6 * time.Microsecond
+	useSpeed(t)
+	var table Table
+	synctest.Test(t, func(t *testing.T) {
+		for _, r := range []struct {
+			value, second float64
+			probe         time.Duration
+		}{{2.11, 9, slow}, {2.11, 3, quick}, {2.5, 3, quick}} {
+			time.Sleep(time.Second)
+			speed.note(0, quick)
+			speed.note(1, r.probe)
+			table.Add("ours", r.value, r.second)
+		}
+	})
+	r := table.Find("ours")
+	speed.note(1, quick)
+	if got := r.Second(); got != 3 || r.Rounds() != 2 {
+		t.Errorf("%v beside the median of %d rounds, want 3 of 2", got, r.Rounds())
+	}
+}
+
 // A result of cores that were far apart is one that was slowed.
 func TestRunRounds_FarApart(t *testing.T) {
 	const near = 60 * time.Nanosecond
@@ -155,6 +206,30 @@ func TestRunRounds_SlowedWithoutLimits(t *testing.T) {
 			t.Errorf("%d turns, %v; want 2", turns, err)
 		}
 	})
+}
+
+// Of a table whose lines have a cell for each column all results are told, as slowed and as all.
+func TestReport_SlowedCells(t *testing.T) {
+	const quick, slow = 4 * time.Microsecond, 6 * time.Microsecond
+	useSpeed(t)
+	var columns [2]Rows
+	synctest.Test(t, func(t *testing.T) {
+		for range 3 {
+			for column := range columns {
+				time.Sleep(time.Second)
+				speed.note(0, []time.Duration{quick, slow}[column])
+				columns[column].Add("ours", 1)
+			}
+		}
+	})
+	table := &Table{Rows: Rows{{Name: "ours"}},
+		Cells: func(r *Row) []*Row { return []*Row{columns[0].Find(r.Name), columns[1].Find(r.Name)} },
+		JSON:  func(*Row) map[string]any { return map[string]any{} }}
+	var said strings.Builder
+	(&Report{Tables: []*Table{table}}).printSlowed(&said)
+	if line := table.line(table.Rows[0]); line["slowed"] != 3 || !strings.Contains(said.String(), "during 3 of 6 results; 0 of") {
+		t.Errorf("%v slowed, said %q", line["slowed"], said.String())
+	}
 }
 
 // Results that a program gives together were measured together.

@@ -4,6 +4,7 @@ package mpi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/binary"
@@ -18,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/cpuset"
 	"github.com/rawlane/rawlane/internal/procgroup"
 )
 
@@ -31,16 +33,20 @@ const (
 )
 
 // options start the processes on this machine and choose the transport. Where each process can have
-// a core, it is bound to it and spins, as Open MPI does by default. Where there are more, a waiting
-// process gives its core away between polls; otherwise the others on that core would wait for the
-// scheduler.
-func options(transport string, nodes, cores int) []string {
+// a core, or else a hardware thread, it is bound to it and spins, as Open MPI does by default: it
+// refuses more processes than cores, unless it is told that threads are to count. Where there are
+// more, a waiting process gives its core away between polls; otherwise the others on that core would
+// wait for the scheduler.
+func options(transport string, nodes, cores, threads int) []string {
 	words := []string{"--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"}
 	if transport == SHM {
 		words = []string{"--mca", "pml", "ob1", "--mca", "btl", "vader,self"}
 	}
 	if nodes <= cores {
 		return append(words, "--bind-to", "core", "--mca", "mpi_yield_when_idle", "0")
+	}
+	if nodes <= threads {
+		return append(words, "--use-hwthread-cpus", "--bind-to", "hwthread", "--mca", "mpi_yield_when_idle", "0")
 	}
 	return append(words, "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1")
 }
@@ -124,7 +130,8 @@ func (m *MPI) measure(
 	if err := runProgram(ctx, nil, m.Compiler, "-O2", "-o", program, file); err != nil {
 		return nil, err
 	}
-	words := append([]string{"-n", strconv.Itoa(nodes)}, options(transport, nodes, runtime.NumCPU())...)
+	cores := cmp.Or(cpuset.Physical(), runtime.NumCPU())
+	words := append([]string{"-n", strconv.Itoa(nodes)}, options(transport, nodes, cores, runtime.NumCPU())...)
 	words = append(append(append(words, program), args...), out)
 	var env []string
 	if os.Geteuid() == 0 {

@@ -4,11 +4,8 @@ package netpair
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
 
 	"github.com/rawlane/rawlane/bench/harness"
 	"github.com/rawlane/rawlane/internal/room"
@@ -17,7 +14,7 @@ import (
 // Lines runs "rawlane bench ARGS" on the interfaces of the nodes, and returns the lines that node 0
 // prints. ARGS name the link. Without Lines the command makes namespaces of its own.
 func Lines[T any](ctx context.Context, p *Pair, rawlane string, args ...string) (lines []T, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var nodes [2]*harness.Program
 	for k := range nodes {
@@ -33,17 +30,7 @@ func Lines[T any](ctx context.Context, p *Pair, rawlane string, args ...string) 
 	if err = errors.Join(err, err1); err != nil {
 		return nil, err
 	}
-	for from := json.NewDecoder(strings.NewReader(text)); ; {
-		var l T
-		err := from.Decode(&l)
-		if errors.Is(err, io.EOF) {
-			return lines, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("unexpected output %q of rawlane: %w", text, err)
-		}
-		lines = append(lines, l)
-	}
+	return harness.Parse[T]([]byte(text))
 }
 
 // WithoutUDPSegmentation has the kernel cut trains before they leave, as for a NIC that does not:

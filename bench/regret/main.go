@@ -35,7 +35,7 @@ func main() {
 }
 
 const (
-	// timeout bounds one round.
+	// timeout bounds what rawlane tune takes.
 	timeout = 5 * time.Minute
 	// auto is what a group chooses whose config is empty.
 	auto = "auto"
@@ -158,8 +158,6 @@ func (t *table) candidates() []string {
 
 // measure is a round of all algorithms.
 func (t *table) measure(ctx context.Context, programs *harness.Programs, iters int) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	type line struct {
 		Algo   string  `json:"algo"`
 		Chosen string  `json:"chosen"`

@@ -25,19 +25,16 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/rawlane/rawlane/bench/harness"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	ctx, stop := harness.UntilEnded()
 	err := run(ctx)
 	stop()
 	harness.Exit("tables", err)

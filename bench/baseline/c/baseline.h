@@ -16,6 +16,8 @@ enum {
 void die(const char *what);
 void ready(void);      // tells who waits for it that this program answers from now on
 uint64_t now(void);    // ns
+int warm_up(int iters, int batch); // how many of what is sent in batches come before those that count
+enum { COUNTS, WARMS_UP };         // what a frame or a datagram says of itself: which it is of
 extern volatile int over; // set by SIGTERM
 
 // ring.c: a packet socket with a receive ring

@@ -114,16 +114,20 @@ int tcp_ping(void) {
 
 // ---- records over a stream
 
-// tcp_sink reads a stream to its end, and answers with the number of bytes that came.
+// tcp_sink reads how many bytes warm up, and these; then a stream to its end. It answers each time with the number that came.
 void tcp_sink(int polled) {
   static uint8_t chunk[1 << 16];
-  uint64_t came = 0;
-  int listening = bound(SOCK_STREAM);
+  uint64_t came = 0, warm;
+  int listening = bound(SOCK_STREAM), flags = polled ? MSG_DONTWAIT : 0, n = -1;
   if (listen(listening, 1)) die("listen");
   ready();
   int s = accept(listening, NULL, NULL);
   if (s < 0) die("accept");
-  for (int n; (n = recv(s, chunk, sizeof chunk, polled ? MSG_DONTWAIT : 0)) != 0;)
+  if (recv(s, &warm, sizeof warm, MSG_WAITALL) != sizeof warm) die("recv");
+  while (n && came < warm) // the other side sends no more before it has the answer
+    if (!empty(n = recv(s, chunk, sizeof chunk, flags))) came += n;
+  if (send(s, &came, sizeof came, 0) != sizeof came) die("send");
+  for (came = 0; (n = recv(s, chunk, sizeof chunk, flags)) != 0;)
     if (!empty(n)) came += n;
   if (send(s, &came, sizeof came, 0) != sizeof came) die("send");
 }
@@ -136,24 +140,36 @@ static int send_gathered(int size, int count) {
   return writev(sock, iov, count);
 }
 
-// tcp_send sends records, so many in each call, and prints how many ns it took until the other side had them all. With
-// Nagle's algorithm the kernel may gather records of one send each; gathered, each call gives the kernel a list of records.
-void tcp_send(const char *peer, int size, int iters, int batch, enum tcp_way way) {
+// send_records sends so many bytes of records, a batch in each call.
+static void send_records(uint64_t left, int size, int batch, enum tcp_way way) {
   static uint8_t records[MAX_BATCH * SLOT];
-  uint64_t all = (uint64_t)size * iters, came = 0;
-  connected(SOCK_STREAM, peer, size);
-  if (way != NAGLE) nodelay(sock);
-  uint64_t start = now();
-  for (uint64_t left = all; left > 0;) {
+  while (left > 0) {
     uint64_t want = (uint64_t)size * batch;
     if (want > left) want = left;
     int n = way == GATHERED && want % size == 0 ? send_gathered(size, want / size) : send(sock, records, want, 0);
     if (n < 0) die("send");
     left -= n;
   }
-  if (shutdown(sock, SHUT_WR)) die("shutdown");
+}
+
+static void other_has(uint64_t all) {
+  uint64_t came = 0;
   if (recv(sock, &came, sizeof came, MSG_WAITALL) != sizeof came) die("recv");
-  uint64_t took = now() - start;
   if (came != all) errno = EPROTO, die("the other side did not get all");
-  printf("%llu\n", (unsigned long long)took);
+}
+
+// tcp_send sends records, so many in each call, and prints how many ns it took until the other side had them all. With
+// Nagle's algorithm the kernel may gather records of one send each; gathered, each call gives the kernel a list of records.
+void tcp_send(const char *peer, int size, int iters, int batch, enum tcp_way way) {
+  uint64_t all = (uint64_t)size * iters, warm = (uint64_t)size * warm_up(iters, batch);
+  connected(SOCK_STREAM, peer, size);
+  if (way != NAGLE) nodelay(sock);
+  if (send(sock, &warm, sizeof warm, 0) != sizeof warm) die("send");
+  send_records(warm, size, batch, way);
+  other_has(warm);
+  uint64_t start = now();
+  send_records(all, size, batch, way);
+  if (shutdown(sock, SHUT_WR)) die("shutdown");
+  other_has(all);
+  printf("%llu\n", (unsigned long long)(now() - start));
 }

@@ -17,7 +17,8 @@
 //   baseline barrier IF RANK N ITERS WAY
 //
 // Echoes and sinks run until they are told to end (SIGTERM), or until their stream does; they print "ready" first. Everything
-// spins on a core of its own, but for block-, unix-, tcp-sink and tcp-send, which sleep; core -1 is any. A ping prints minimum, median, 99th percentile and
+// spins on a core of its own, but for block-, unix-, tcp-sink and tcp-send, which sleep; core -1 is any. A tenth more warms
+// up, and does not count at either end. A ping prints minimum, median, 99th percentile and
 // maximum of half a round trip, in ns. barrier.c says how barriers go.
 #define _GNU_SOURCE
 #include "baseline.h"
@@ -42,6 +43,12 @@ uint64_t now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+// A tenth, and ten batches at least: what these are compared with is as warm.
+int warm_up(int iters, int batch) {
+  enum { SHARE = 10, BATCHES = 10 };
+  return iters / SHARE > BATCHES * batch ? iters / SHARE : BATCHES * batch;
 }
 
 void ready(void) {

@@ -12,12 +12,12 @@
 #include <sys/socket.h>
 
 // stream_sink copies what it receives, as a program that wants it would. Told to end, it takes what has come and prints
-// how many frames there were.
+// how many frames there were that count.
 void stream_sink(int (*take)(uint8_t *to)) {
   static uint8_t frame[SLOT];
   uint64_t received = 0;
   for (;;) {
-    if (take(frame)) received++;
+    if (take(frame)) received += frame[ETH_HLEN] == COUNTS;
     else if (over) break;
     __asm__ volatile("" : : "r"(frame) : "memory"); // the copy is wanted
   }
@@ -46,16 +46,23 @@ static int send_some(int n, int batch, int want) {
   return sent < 0 ? 0 : sent;
 }
 
+static void mark(int as) {
+  for (int i = 0; i < MAX_BATCH; i++) frames[i][ETH_HLEN] = as;
+}
+
 void stream_send(int size, int iters, int batch) {
   int n = size + ETH_HLEN;
   fill(n, batch);
+  mark(WARMS_UP);
+  for (int left = warm_up(iters, batch); left > 0;) left -= send_some(n, batch, left < batch ? left : batch);
+  mark(COUNTS);
   uint64_t start = now();
   for (int left = iters; left > 0;) left -= send_some(n, batch, left < batch ? left : batch);
   report(start);
 }
 
 // stream_both sends for some ms, and takes what comes meanwhile from the other, who does the same. It begins when it has
-// heard of the other, and prints how many frames it sent, and how many came. Told to end, it waits for nobody; what it has
+// heard of the other, warms up for a tenth of the time, and prints how many frames it sent from then on, and how many came. Told to end, it waits for nobody; what it has
 // begun it does in full, as the other has.
 void stream_both(int size, int ms, int batch) {
   static uint8_t frame[SLOT];
@@ -66,7 +73,9 @@ void stream_both(int size, int ms, int batch) {
     send_some(n, 1, 1);
     for (uint64_t start = now(); !heard && now() - start < 1000000;) heard = ring_take(frame);
   }
-  for (uint64_t end = now() + ms * 1000000ull; now() < end;) {
+  uint64_t start = now() + ms * 100000ull;
+  for (uint64_t t; (t = now()) < start + ms * 1000000ull;) {
+    if (t < start) sent = received = 0;
     sent += send_some(n, batch, batch);
     while (ring_take(frame)) {
       received++;
@@ -88,8 +97,10 @@ void stream_txring(const char *ifname, int size, int iters, int batch) {
   if (slots == MAP_FAILED || bind(tx, (struct sockaddr *)&to, sizeof to)) die("bind");
   static uint8_t f[SLOT];
   ring_head(f);
-  uint64_t start = now();
-  for (int i = 0; i < iters; i++) {
+  f[ETH_HLEN] = WARMS_UP;
+  uint64_t start = 0;
+  for (int i = 0, warm = warm_up(iters, batch); i < warm + iters; i++) {
+    if (i == warm) f[ETH_HLEN] = COUNTS, start = now();
     struct tpacket2_hdr *h = (void *)(slots + (i % SLOTS) * SLOT);
     while (__atomic_load_n(&h->tp_status, __ATOMIC_ACQUIRE) != TP_STATUS_AVAILABLE) send(tx, NULL, 0, MSG_DONTWAIT);
     memcpy((uint8_t *)h + TPACKET2_HDRLEN - sizeof(struct sockaddr_ll), f, n);

@@ -151,16 +151,23 @@ static void send_one(int n) {
 
 static const uint8_t all[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
-// xsk_send sends frames that are written once, as stream_send does, a batch for each call.
-void xsk_send(int size, int iters, int batch) {
-  for (int i = SLOTS; i < 2 * SLOTS; i++) head(umem + i * SLOT, all);
-  uint64_t start = now();
-  for (int left = iters; left > 0; kick()) {
+// send_frames sends so many frames, a batch for each call, and returns when all are sent.
+static void send_frames(int left, int size, int batch, int as) {
+  for (int i = SLOTS; i < 2 * SLOTS; i++) umem[i * SLOT + ETH_HLEN] = as;
+  for (; left > 0; kick()) {
     uint32_t end = sent() + SLOTS;
     for (int i = 0; i < batch && left > 0 && rings[TX].next != end; i++, left--)
       push((SLOTS + rings[TX].next % SLOTS) * SLOT, size + ETH_HLEN);
   }
   while (sent() != rings[TX].next) kick();
+}
+
+// xsk_send sends frames that are written once, as stream_send does, a batch for each call.
+void xsk_send(int size, int iters, int batch) {
+  for (int i = SLOTS; i < 2 * SLOTS; i++) head(umem + i * SLOT, all);
+  send_frames(warm_up(iters, batch), size, batch, WARMS_UP);
+  uint64_t start = now();
+  send_frames(iters, size, batch, COUNTS);
   report(start);
 }
 
