@@ -238,25 +238,6 @@ func (n *nicFinding) adviseAll(flags net.Flags) {
 	}
 }
 
-// coalescing looks for interrupts that the NIC holds back.
-func (n *nicFinding) coalescing() []finding {
-	if n.RxCoalesceUsec <= 0 && !n.AdaptiveRx {
-		return nil
-	}
-	gain := fmt.Sprintf("up to %d us for a message that comes alone", n.RxCoalesceUsec)
-	if n.AdaptiveRx {
-		gain = "what the NIC's driver chooses by the load, some 10 to 50 us for a message that comes alone"
-	}
-	return []finding{{
-		Name: "coalescing",
-		Reason: fmt.Sprintf("interrupts are held back (rx-usecs %d, adaptive %v): "+
-			"so is each message, whether its receiver sleeps or spins on a link of the kernel",
-			n.RxCoalesceUsec, n.AdaptiveRx),
-		Gain: gain + "; more interrupts a second under load",
-		Cure: fmt.Sprintf("sudo ethtool -C %s adaptive-rx off rx-usecs 0", n.Name),
-	}}
-}
-
 // thisMachine is the settings of the machine that this process runs on.
 func thisMachine() tuning { return tuning{os.DirFS("/")} }
 

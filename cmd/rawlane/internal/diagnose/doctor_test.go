@@ -117,16 +117,22 @@ func TestDoctor_Advice(t *testing.T) {
 		facts launch.NICFacts
 		flags net.Flags
 		want  string // in the one advice; "": none
+		not   string // nor this
 	}{
-		{"nothing to mend", launch.NICFacts{Driver: "veth"}, up, ""},
-		{"no carrier", launch.NICFacts{}, net.FlagUp, "plug the cable in"},
-		{"down: that is said by the links", launch.NICFacts{}, 0, ""},
-		{"held interrupts", launch.NICFacts{RxCoalesceUsec: 3}, up, "sudo ethtool -C eth7 adaptive-rx off rx-usecs 0"},
-		{"adaptive", launch.NICFacts{AdaptiveRx: true}, up, "sudo ethtool -C eth7 adaptive-rx off rx-usecs 0"},
-		{"VLAN filter", launch.NICFacts{VLANFilter: true}, up, "sudo ethtool -K eth7 rx-vlan-filter off"},
-		{"e1000 strips tags", launch.NICFacts{Driver: "e1000", VLANStrip: true}, up, "sudo ethtool -K eth7 rx-vlan-offload off"},
-		{"e1000 leaves tags", launch.NICFacts{Driver: "e1000"}, up, ""},
-		{"e1000e hands on all of a tag", launch.NICFacts{Driver: "e1000e", VLANStrip: true}, up, ""},
+		{"nothing to mend", launch.NICFacts{Driver: "veth"}, up, "", ""},
+		{"no carrier", launch.NICFacts{}, net.FlagUp, "plug the cable in", ""},
+		{"down: that is said by the links", launch.NICFacts{}, 0, "", ""},
+		{"held interrupts", launch.NICFacts{RxCoalesceUsec: 3}, up, "sudo ethtool -C eth7 rx-usecs 0", "by the load"},
+		{"adaptive", launch.NICFacts{AdaptiveRx: true}, up, "sudo ethtool -C eth7 adaptive-rx off rx-usecs 0", ""},
+		{"igb chooses", launch.NICFacts{Driver: "igb", RxCoalesceUsec: 3}, up, "sudo ethtool -C eth7 rx-usecs 0", "up to 3 us"},
+		{"igb is told", launch.NICFacts{Driver: "igb", RxCoalesceUsec: 50}, up, "sudo ethtool -C eth7 rx-usecs 0", "by the load"},
+		{"e1000e chooses", launch.NICFacts{Driver: "e1000e", RxCoalesceUsec: 1}, up, "sudo ethtool -C eth7 rx-usecs 0", "up to 1 us"},
+		{"ixgbe chooses", launch.NICFacts{Driver: "ixgbe", RxCoalesceUsec: 1}, up, "sudo ethtool -C eth7 rx-usecs 0", "up to 1 us"},
+		{"ixgbe is told", launch.NICFacts{Driver: "ixgbe", RxCoalesceUsec: 3}, up, "sudo ethtool -C eth7 rx-usecs 0", "by the load"},
+		{"VLAN filter", launch.NICFacts{VLANFilter: true}, up, "sudo ethtool -K eth7 rx-vlan-filter off", ""},
+		{"e1000 strips tags", launch.NICFacts{Driver: "e1000", VLANStrip: true}, up, "sudo ethtool -K eth7 rx-vlan-offload off", ""},
+		{"e1000 leaves tags", launch.NICFacts{Driver: "e1000"}, up, "", ""},
+		{"e1000e hands on all of a tag", launch.NICFacts{Driver: "e1000e", VLANStrip: true}, up, "", ""},
 	} {
 		n := nicFinding{Name: "eth7", NICFacts: c.facts}
 		n.adviseAll(c.flags)
@@ -136,6 +142,9 @@ func TestDoctor_Advice(t *testing.T) {
 		}
 		if c.want != "" && (len(n.Advice) != 1 || n.Advice[0].Reason == "" || !strings.Contains(n.Advice[0].Cure, c.want)) {
 			t.Errorf("%s: advice %+v, want %q alone", c.name, n.Advice, c.want)
+		}
+		if c.not != "" && strings.Contains(text(n.Advice), c.not) {
+			t.Errorf("%s: advice %+v, want nothing of %q", c.name, n.Advice, c.not)
 		}
 	}
 }
