@@ -26,6 +26,9 @@ type Config struct {
 	BypassQdisc bool                // send past the interface's queueing discipline
 	Trains      bool                // send and receive trains: see TakesTrains
 	Granted     *Granted            // the sockets of the service that grants them; nil: open them here
+	// SoftwareStamps is for links that cannot tell the NIC's stamps of received frames: it is not
+	// asked for any.
+	SoftwareStamps bool
 	// Monitor is for links whose frames take another way: the socket joins groups and tells of the
 	// interface's state, and receives and sends nothing.
 	Monitor bool

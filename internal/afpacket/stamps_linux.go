@@ -19,7 +19,7 @@ func (a *Attachment) StampFrames(on bool) error {
 		return a.wrap("stamp frames", transport.ErrNotSupported)
 	}
 	err := a.socket.Control(func(fd int) error {
-		return a.stamping.control.Turn(fd, a.ifi.Index, on, func(on bool) error {
+		return a.stamping.control.Turn(fd, StampingNIC(a), on, func(on bool) error {
 			err := timestamping.Set(fd, on)
 			if err == nil {
 				err = a.sender.stamp(on)
@@ -33,6 +33,14 @@ func (a *Attachment) StampFrames(on bool) error {
 
 // SentStamps implements transport.Stamper.
 func (a *Attachment) SentStamps(stamps []transport.SentStamp) int { return a.sender.sentStamps(stamps) }
+
+// StampingNIC is the index of the interface whose NIC is asked for stamps; 0: it is not.
+func StampingNIC(a *Attachment) int {
+	if a.cfg.SoftwareStamps {
+		return 0
+	}
+	return a.ifi.Index
+}
 
 // Stamping reports whether the kernel stamps the link's frames.
 func Stamping(a *Attachment) bool { return a.stamping.on.Load() }

@@ -1,6 +1,8 @@
 package timestamping
 
 import (
+	"errors"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -9,6 +11,7 @@ type NIC struct {
 	index  int // and no name, which may be another one by the time of Restore
 	calls  calls
 	before *unix.HwTstampConfig // nil: nothing was changed
+	asked  unix.HwTstampConfig  // what the driver made of it
 }
 
 // calls are the system's, on a socket in the NIC's network namespace.
@@ -31,8 +34,10 @@ func interfaceName(fd, index int) (string, error) {
 	return request.Name(), nil
 }
 
-// ask has the NIC stamp all frames in hardware, where it does so and this process may ask: fd is a
-// socket in its network namespace. Other programs that want stamps of some frames get those of all.
+// ask has the NIC stamp all frames in hardware, where its driver offers that and this process may
+// ask: fd is a socket in its network namespace. Programs that have asked for stamps of some frames,
+// as ptp4l has, get those of all meanwhile. A NIC whose driver does not tell its setting is left
+// alone, as that could not be put back.
 func ask(c calls, fd, index int) *NIC {
 	n := &NIC{index: index, calls: c}
 	name, err := c.name(fd, index)
@@ -40,31 +45,43 @@ func ask(c calls, fd, index int) *NIC {
 		return n
 	}
 	info, err := c.info(fd, name)
-	const both = unix.SOF_TIMESTAMPING_TX_HARDWARE | unix.SOF_TIMESTAMPING_RX_HARDWARE
-	if err != nil || info.So_timestamping&both != both {
+	if err != nil || !stampsAll(info) {
 		return n
 	}
 	before, err := c.get(fd, name)
 	if err != nil {
-		before = &unix.HwTstampConfig{} // drivers that do not tell stamp nothing unless they are asked
+		return n
 	}
 	want := &unix.HwTstampConfig{Tx_type: unix.HWTSTAMP_TX_ON, Rx_filter: unix.HWTSTAMP_FILTER_ALL}
 	if before.Tx_type == want.Tx_type && before.Rx_filter == want.Rx_filter {
 		return n // as another link or program has asked: that one undoes it, also under this one
 	}
-	if c.set(fd, name, want) == nil {
-		n.before = before
+	switch err := c.set(fd, name, want); {
+	case err == nil:
+		n.before, n.asked = before, *want
+	case !errors.Is(err, unix.EPERM): // some drivers refuse, and have the old setting off by then
+		_ = c.set(fd, name, before)
 	}
 	return n
 }
 
-// Restore undoes ask.
+// stampsAll reports whether a driver offers stamps of all frames, both ways.
+func stampsAll(info *unix.EthtoolTsInfo) bool {
+	const both = unix.SOF_TIMESTAMPING_TX_HARDWARE | unix.SOF_TIMESTAMPING_RX_HARDWARE
+	return info.So_timestamping&both == both &&
+		info.Tx_types&(1<<unix.HWTSTAMP_TX_ON) != 0 && info.Rx_filters&(1<<unix.HWTSTAMP_FILTER_ALL) != 0
+}
+
+// Restore undoes ask, unless another program has changed the setting since.
 func (n *NIC) Restore(fd int) {
 	if n == nil || n.before == nil {
 		return
 	}
 	if name, err := n.calls.name(fd, n.index); err == nil { // else it is gone
-		_ = n.calls.set(fd, name, n.before) // or by now
+		has, err := n.calls.get(fd, name)
+		if err == nil && has.Tx_type == n.asked.Tx_type && has.Rx_filter == n.asked.Rx_filter {
+			_ = n.calls.set(fd, name, n.before) // or it is by now
+		}
 	}
 	n.before = nil
 }

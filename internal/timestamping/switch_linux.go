@@ -6,8 +6,9 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Switch switches stamps of a link's sockets and of its NIC, and has the NIC as it was afterwards,
-// however that ends.
+// Switch switches stamps of a link's sockets and of its NIC, and has the NIC as it was afterwards:
+// however the link ends, but for a kill of the process, and unless another program has changed the
+// NIC's setting meanwhile.
 type Switch struct {
 	mu     sync.Mutex // guards what follows
 	calls  *calls     // nil: the system's
@@ -39,7 +40,7 @@ func (s *Switch) Turn(fd, nic int, on bool, set func(on bool) error) error {
 	return err
 }
 
-// Close has the NIC as it was, for good. The socket is still open.
+// Close ends the stamps of the NIC, for good. The socket is still open.
 func (s *Switch) Close(fd int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

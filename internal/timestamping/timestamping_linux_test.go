@@ -239,6 +239,10 @@ type nic struct {
 	stamps       uint32 // what its hardware does
 	has          unix.HwTstampConfig
 	mute, denied error // it does not tell what it has; it may not be set
+	noTX         bool  // it stamps no frames that are sent
+	ptpAlone     bool  // nor others than those of PTP that are received
+	clears       bool  // a refused setting has the old one off,
+	sets         int
 }
 
 func (n *nic) calls() calls {
@@ -256,14 +260,27 @@ func (n *nic) calls() calls {
 			return present(), nil
 		},
 		info: func(int, string) (*unix.EthtoolTsInfo, error) {
-			return &unix.EthtoolTsInfo{So_timestamping: n.stamps}, nil
+			info := &unix.EthtoolTsInfo{So_timestamping: n.stamps, Tx_types: 1 << unix.HWTSTAMP_TX_OFF,
+				Rx_filters: 1<<unix.HWTSTAMP_FILTER_NONE | 1<<unix.HWTSTAMP_FILTER_PTP_V2_L4_EVENT}
+			if !n.noTX {
+				info.Tx_types |= 1 << unix.HWTSTAMP_TX_ON
+			}
+			if !n.ptpAlone {
+				info.Rx_filters |= 1 << unix.HWTSTAMP_FILTER_ALL
+			}
+			return info, nil
 		},
 		get: func(int, string) (*unix.HwTstampConfig, error) {
 			has := n.has
 			return &has, n.mute
 		},
 		set: func(_ int, name string, cfg *unix.HwTstampConfig) error {
-			if n.denied == nil && name == present() {
+			n.sets++
+			switch {
+			case n.clears && cfg.Rx_filter == unix.HWTSTAMP_FILTER_ALL:
+				n.has = unix.HwTstampConfig{}
+				return unix.ERANGE
+			case n.denied == nil && name == present():
 				n.has = *cfg
 			}
 			return n.denied
@@ -281,7 +298,10 @@ func TestAsk_Hardware(t *testing.T) {
 		asked, restored unix.HwTstampConfig
 	}{
 		"both ways":         {nic{stamps: sends | receives | 1<<4, has: ptp}, all, ptp},
-		"does not tell":     {nic{stamps: sends | receives, has: ptp, mute: unix.EOPNOTSUPP}, all, unix.HwTstampConfig{}},
+		"does not tell":     {nic{stamps: sends | receives, has: ptp, mute: unix.EOPNOTSUPP}, ptp, ptp},
+		"refuses, and ends": {nic{stamps: sends | receives, has: ptp, clears: true}, ptp, ptp},
+		"not sent frames":   {nic{stamps: sends | receives, has: ptp, noTX: true}, ptp, ptp},
+		"frames of PTP":     {nic{stamps: sends | receives, has: ptp, ptpAlone: true}, ptp, ptp},
 		"may not be set":    {nic{stamps: sends | receives, has: ptp, denied: unix.EPERM}, ptp, ptp},
 		"sent frames alone": {nic{stamps: sends, has: ptp}, ptp, ptp},
 		"received alone":    {nic{stamps: receives, has: ptp}, ptp, ptp},
@@ -290,6 +310,9 @@ func TestAsk_Hardware(t *testing.T) {
 		n := ask(c.nic.calls(), 3, 7)
 		if c.nic.has != c.asked {
 			t.Errorf("%s: asked for %+v, want %+v", name, c.nic.has, c.asked)
+		}
+		if c.nic.sets > 0 && (c.nic.noTX || c.nic.ptpAlone || c.nic.mute != nil) {
+			t.Errorf("%s: set %d times", name, c.nic.sets)
 		}
 		n.Restore(3)
 		if c.nic.has != c.restored {
@@ -300,6 +323,12 @@ func TestAsk_Hardware(t *testing.T) {
 		if c.nic.has != all {
 			t.Errorf("%s: restored twice", name)
 		}
+	}
+	shared := nic{stamps: sends | receives}
+	n := ask(shared.calls(), 3, 7)
+	shared.has = ptp // by another program
+	if n.Restore(3); shared.has != ptp {
+		t.Errorf("what another program has set meanwhile is %+v", shared.has)
 	}
 	gone := (&nic{stamps: sends | receives}).calls()
 	if n := ask(gone, 3, 8); n.before != nil {

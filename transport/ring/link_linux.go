@@ -82,7 +82,7 @@ func open(name string, cfg Config, granted *afpacket.Granted) (*Link, error) {
 	}
 	err := afpacket.Open(&l.attachment, "ring", name, afpacket.Config{
 		EtherType: cfg.EtherType, Promiscuous: cfg.Promiscuous, NoVLANs: cfg.NoVLANs, BypassQdisc: !cfg.Qdisc,
-		Trains: l.socket.trains, Granted: granted,
+		Trains: l.socket.trains, Granted: granted, SoftwareStamps: true, // a slot has one stamp
 	}, &l.socket)
 	if err != nil {
 		return nil, err

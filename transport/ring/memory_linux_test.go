@@ -76,3 +76,12 @@ func TestSlots_FillWhatTheKernelAllocates(t *testing.T) {
 		}
 	}
 }
+
+// A NIC is not asked for stamps that a ring cannot tell.
+func TestStampFrames_LeavesTheNICAlone(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	a, _ := testbed.OpenPair(t, bed, func(name string) (*Link, error) { return Open(name, Config{}) })
+	if nic := afpacket.StampingNIC(&a.attachment); nic != 0 {
+		t.Errorf("interface %d is asked", nic)
+	}
+}

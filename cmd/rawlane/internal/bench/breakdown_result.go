@@ -23,7 +23,7 @@ type Breakdown struct {
 	PartsP99US [numParts]float64 `json:"parts_p99_us"`
 	Shares     [numParts]float64 `json:"part_shares"` // of the time of all round trips but the slowest tenth
 	Split      int64             `json:"split"`       // round trips that were
-	Unsplit    int64             `json:"unsplit"`     // measured with stamps, and not split: other frames passed, too
+	Unsplit    int64             `json:"unsplit"`     // measured with stamps, and not split
 	// HardwareUS is the wire's time there and back between the NICs, if they stamp.
 	HardwareUS    float64 `json:"hardware_wire_us,omitempty"`
 	HardwareP99US float64 `json:"hardware_wire_p99_us,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rawlane/rawlane/transport"
@@ -14,6 +15,8 @@ import (
 type passages struct {
 	transport.Link
 	stamper transport.Stamper
+
+	waited atomic.Bool // since the last Poll
 
 	mu    sync.Mutex // guards what follows
 	on    bool
@@ -111,7 +114,15 @@ func (p *passages) Send(frames []transport.Frame) (int, error) {
 // Poll implements transport.Link.
 func (p *passages) Poll(frames []transport.Frame) (int, error) {
 	n, err := p.Link.Poll(frames)
+	waited := p.waited.Load() && p.waited.Swap(false)
 	if n == 0 {
+		if waited { // for nothing: a stamp may have ended that, and would end the next one
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if p.on {
+				p.collect(true)
+			}
+		}
 		return n, err
 	}
 	polled := time.Now()
@@ -137,6 +148,7 @@ func (p *passages) Wait(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.woken = now
+	p.waited.Store(true)
 	return err
 }
 

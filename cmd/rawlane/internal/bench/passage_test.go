@@ -105,6 +105,32 @@ func TestPassages(t *testing.T) {
 	}
 }
 
+// A stamp of the NIC that comes after the Send, and ends a Wait, is taken then: it would end each
+// from then on.
+func TestPassages_LateStampEndsOneWait(t *testing.T) {
+	s := &stamped{sent: []transport.SentStamp{{Frame: 5, Stamp: stampAt(1)}}}
+	p, err := newPassages(s)
+	if err == nil {
+		err = p.note(true)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Send([]transport.Frame{single}); err != nil {
+		t.Fatal(err)
+	}
+	s.sent = []transport.SentStamp{{Frame: 5, Stamp: transport.Stamp{Hardware: at(2)}}}
+	if err := p.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := p.Poll(make([]transport.Frame, 1)); n != 0 || err != nil {
+		t.Fatal(n, err)
+	}
+	if want := (transport.Stamp{Software: at(1), Hardware: at(2)}); len(s.sent) > 0 || p.last.stamp != want {
+		t.Errorf("%d stamps are left, and the frame has %v, want %v", len(s.sent), p.last.stamp, want)
+	}
+}
+
 // A link without stamps is refused when it is opened, and one that fails when it is asked to stamp.
 func TestPassages_Faults(t *testing.T) {
 	if _, err := newPassages(&plainLink{}); !errors.Is(err, transport.ErrNotSupported) {

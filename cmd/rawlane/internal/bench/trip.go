@@ -72,8 +72,9 @@ type turn struct {
 	hardware time.Duration
 }
 
-// parts returns a round trip's parts, and the time between the NICs if they stamp. ok is false if
-// the stamps contradict each other: a clock was set meanwhile.
+// parts returns a round trip's parts, and the time between the NICs: 0 if they do not stamp, or if
+// it cannot be of the wire's. ok is false if the stamps contradict each other, or the parts are not
+// the whole: a clock was set meanwhile, by more than clocks are slewed.
 func parts(t trip, u turn) (p [numParts]time.Duration, hardware time.Duration, ok bool) {
 	between1 := u.wake + u.receive + u.program + u.send
 	p = [numParts]time.Duration{
@@ -84,7 +85,14 @@ func parts(t trip, u turn) (p [numParts]time.Duration, hardware time.Duration, o
 	if t.hardware > 0 && u.hardware > 0 {
 		hardware = t.hardware - u.hardware
 	}
-	return p, hardware, p[partWire] >= 0
+	if hardware < 0 || hardware > p[partWire] {
+		hardware = 0
+	}
+	var sum time.Duration
+	for _, d := range p {
+		sum += d
+	}
+	return p, hardware, p[partWire] >= 0 && (sum-t.whole).Abs() <= time.Microsecond+t.whole/1000
 }
 
 // record is a turn as node 1 tells it: the number of the message, and the parts in ns.

@@ -58,6 +58,16 @@ func TestParts(t *testing.T) {
 	if _, hardware, _ := parts(out, u); hardware != 8*time.Microsecond {
 		t.Errorf("between the NICs %v, want 8µs", hardware)
 	}
+	for _, far := range []time.Duration{time.Second, 50 * time.Microsecond} { // one was set, or is wrong
+		out.hardware = far
+		if _, hardware, _ := parts(out, u); hardware != 0 {
+			t.Errorf("between the NICs %v, and of the wire 12µs", hardware)
+		}
+	}
+	out.hardware, u.hardware = 37*time.Microsecond, 45*time.Microsecond
+	if _, hardware, _ := parts(out, u); hardware != 0 {
+		t.Errorf("between the NICs %v", hardware)
+	}
 	out.hardware = 0
 	if _, hardware, _ := parts(out, u); hardware != 0 {
 		t.Errorf("one NIC stamps, and between them are %v", hardware)
@@ -96,6 +106,16 @@ func TestParts_Refused(t *testing.T) {
 	out.between = u.wake + u.receive + u.program + u.send - 1
 	if _, _, ok := parts(out, u); ok {
 		t.Error("node 1 takes longer than node 0 waits, and that is taken")
+	}
+	for by, want := range map[time.Duration]bool{
+		time.Second: false, 2 * time.Microsecond: false, -2 * time.Microsecond: false, // as clocks are set
+		time.Microsecond: true, -time.Microsecond: true, // as they are slewed
+	} {
+		out, u := sleeper(t)
+		out.between += by
+		if _, _, ok := parts(out, u); ok != want {
+			t.Errorf("node 0's clock was set by %v meanwhile, and that is taken: %v", by, ok)
+		}
 	}
 }
 

@@ -7,15 +7,14 @@ import (
 	"io"
 	"net"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
-	"github.com/rawlane/rawlane/internal/cpuset"
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/packet"
@@ -183,24 +182,6 @@ func checkMemory() finding {
 	return judge("shared memory, for shm links between processes of this host", err, cure)
 }
 
-func checkCores() finding { return judgeCores(runtime.NumCPU(), cpuset.Physical()) }
-
-// judgeCores judges how many processors this process may run on, and of how many cores these are; 0
-// where the system does not tell.
-func judgeCores(processors, cores int) finding {
-	var err error
-	cure := "taskset -p -c 0-1 $$ (or give the container or virtual machine two)"
-	switch {
-	case processors < 2:
-		err = errors.New("one core: processes on it sleep between messages, which costs some 20 us each")
-	case cores == 1:
-		err = fmt.Errorf("the %d processors are threads of one core: "+
-			"while one spins, code on another takes 1.7 times as long", processors)
-		cure = "give the process, or the virtual machine, processors of two cores (lscpu -e)"
-	}
-	return judge("a processor core for each of two processes that spin", err, cure)
-}
-
 // examine tries the links on an interface, and reads the settings of its NIC.
 func examine(i *net.Interface) nicFinding {
 	n := nicFinding{Name: i.Name, MAC: i.HardwareAddr.String(), MTU: i.MTU, NICFacts: launch.AskDriver(i.Name)}
@@ -238,25 +219,6 @@ func (n *nicFinding) adviseAll(flags net.Flags) {
 	}
 }
 
-// coalescing looks for interrupts that the NIC holds back.
-func (n *nicFinding) coalescing() []finding {
-	if n.RxCoalesceUsec <= 0 && !n.AdaptiveRx {
-		return nil
-	}
-	gain := fmt.Sprintf("up to %d us for a message that comes alone", n.RxCoalesceUsec)
-	if n.AdaptiveRx {
-		gain = "what the NIC's driver chooses by the load, some 10 to 50 us for a message that comes alone"
-	}
-	return []finding{{
-		Name: "coalescing",
-		Reason: fmt.Sprintf("interrupts are held back (rx-usecs %d, adaptive %v): "+
-			"so is each message, whether its receiver sleeps or spins on a link of the kernel",
-			n.RxCoalesceUsec, n.AdaptiveRx),
-		Gain: gain + "; more interrupts a second under load",
-		Cure: fmt.Sprintf("sudo ethtool -C %s adaptive-rx off rx-usecs 0", n.Name),
-	}}
-}
-
 // thisMachine is the settings of the machine that this process runs on.
 func thisMachine() tuning { return tuning{os.DirFS("/")} }
 
@@ -281,6 +243,10 @@ func tryLink(kind, name string, open func() (transport.Link, error)) finding {
 	l, err := open()
 	if err == nil {
 		_ = l.Close() // it was only a try
+	}
+	if errors.Is(err, syscall.EADDRINUSE) { // by a node that runs, on the port of a udp link
+		return finding{Name: kind, OK: true,
+			Reason: "its port is in use: by a link that is open, or by another program, which would have to end"}
 	}
 	return judge(kind, err, linkCure(name, err, rawCure))
 }

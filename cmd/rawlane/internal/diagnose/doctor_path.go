@@ -16,12 +16,22 @@ import (
 // checkPaths refuses what is no address of a udp link: nobody is reached at port 0.
 func checkPaths(addrs []string) error {
 	for _, addr := range addrs {
-		if udp.CheckAddr(addr) != nil || strings.HasSuffix(addr, ":0") {
+		if udp.CheckAddr(addr) != nil || isPortZero(addr) {
 			return cli.Misuse("--path %q: want ADDRESS[:PORT], such as 10.0.0.2:27401, node3 or [fd00::1]:27401, "+
 				"with a port of 1 to 65535 or the name of one", addr)
 		}
 	}
 	return nil
+}
+
+// isPortZero reports whether an address has a port, and that is 0.
+func isPortZero(addr string) bool {
+	_, name, err := net.SplitHostPort(addr) // not of an IPv6 address without brackets, whose end is no port
+	if err != nil {
+		return false
+	}
+	port, err := net.LookupPort("udp", name)
+	return err == nil && port == 0
 }
 
 // examinePath finds out how long packets may be on the way to where a udp link listens.

@@ -10,6 +10,7 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/launch"
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/udp"
 )
 
 func TestDoctor(t *testing.T) {
@@ -72,6 +73,19 @@ func TestDoctor_OwnMTU(t *testing.T) {
 	}
 }
 
+// Beside a node whose udp link is open there can be udp links.
+func TestDoctor_BesideALink(t *testing.T) {
+	held, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = held.Close() }()
+	f := tryLink("udp", "lo", func() (transport.Link, error) { return udp.Open(held.LocalAddr().String(), udp.Config{}) })
+	if !f.OK || !strings.Contains(f.Reason, "its port is in use") {
+		t.Errorf("%+v", f)
+	}
+}
+
 // For a link that an interface does not take as it is, there is the command that mends it.
 func TestDoctor_LinkCure(t *testing.T) {
 	for _, c := range []struct {
@@ -117,16 +131,22 @@ func TestDoctor_Advice(t *testing.T) {
 		facts launch.NICFacts
 		flags net.Flags
 		want  string // in the one advice; "": none
+		not   string // nor this
 	}{
-		{"nothing to mend", launch.NICFacts{Driver: "veth"}, up, ""},
-		{"no carrier", launch.NICFacts{}, net.FlagUp, "plug the cable in"},
-		{"down: that is said by the links", launch.NICFacts{}, 0, ""},
-		{"held interrupts", launch.NICFacts{RxCoalesceUsec: 3}, up, "sudo ethtool -C eth7 adaptive-rx off rx-usecs 0"},
-		{"adaptive", launch.NICFacts{AdaptiveRx: true}, up, "sudo ethtool -C eth7 adaptive-rx off rx-usecs 0"},
-		{"VLAN filter", launch.NICFacts{VLANFilter: true}, up, "sudo ethtool -K eth7 rx-vlan-filter off"},
-		{"e1000 strips tags", launch.NICFacts{Driver: "e1000", VLANStrip: true}, up, "sudo ethtool -K eth7 rx-vlan-offload off"},
-		{"e1000 leaves tags", launch.NICFacts{Driver: "e1000"}, up, ""},
-		{"e1000e hands on all of a tag", launch.NICFacts{Driver: "e1000e", VLANStrip: true}, up, ""},
+		{"nothing to mend", launch.NICFacts{Driver: "veth"}, up, "", ""},
+		{"no carrier", launch.NICFacts{}, net.FlagUp, "plug the cable in", ""},
+		{"down: that is said by the links", launch.NICFacts{}, 0, "", ""},
+		{"held interrupts", launch.NICFacts{RxCoalesceUsec: 3}, up, "sudo ethtool -C eth7 rx-usecs 0", "by the load"},
+		{"adaptive", launch.NICFacts{AdaptiveRx: true}, up, "sudo ethtool -C eth7 adaptive-rx off rx-usecs 0", ""},
+		{"igb chooses", launch.NICFacts{Driver: "igb", RxCoalesceUsec: 3}, up, "sudo ethtool -C eth7 rx-usecs 0", "up to 3 us"},
+		{"igb is told", launch.NICFacts{Driver: "igb", RxCoalesceUsec: 50}, up, "sudo ethtool -C eth7 rx-usecs 0", "by the load"},
+		{"e1000e chooses", launch.NICFacts{Driver: "e1000e", RxCoalesceUsec: 1}, up, "sudo ethtool -C eth7 rx-usecs 0", "up to 1 us"},
+		{"ixgbe chooses", launch.NICFacts{Driver: "ixgbe", RxCoalesceUsec: 1}, up, "sudo ethtool -C eth7 rx-usecs 0", "up to 1 us"},
+		{"ixgbe is told", launch.NICFacts{Driver: "ixgbe", RxCoalesceUsec: 3}, up, "sudo ethtool -C eth7 rx-usecs 0", "by the load"},
+		{"VLAN filter", launch.NICFacts{VLANFilter: true}, up, "sudo ethtool -K eth7 rx-vlan-filter off", ""},
+		{"e1000 strips tags", launch.NICFacts{Driver: "e1000", VLANStrip: true}, up, "sudo ethtool -K eth7 rx-vlan-offload off", ""},
+		{"e1000 leaves tags", launch.NICFacts{Driver: "e1000"}, up, "", ""},
+		{"e1000e hands on all of a tag", launch.NICFacts{Driver: "e1000e", VLANStrip: true}, up, "", ""},
 	} {
 		n := nicFinding{Name: "eth7", NICFacts: c.facts}
 		n.adviseAll(c.flags)
@@ -137,6 +157,9 @@ func TestDoctor_Advice(t *testing.T) {
 		if c.want != "" && (len(n.Advice) != 1 || n.Advice[0].Reason == "" || !strings.Contains(n.Advice[0].Cure, c.want)) {
 			t.Errorf("%s: advice %+v, want %q alone", c.name, n.Advice, c.want)
 		}
+		if c.not != "" && strings.Contains(text(n.Advice), c.not) {
+			t.Errorf("%s: advice %+v, want nothing of %q", c.name, n.Advice, c.not)
+		}
 	}
 }
 
@@ -145,17 +168,51 @@ func TestDoctor_Advice(t *testing.T) {
 func TestDoctor_Cores(t *testing.T) {
 	for _, c := range []struct {
 		processors, cores int
+		cpuMax            string
 		reason            string
 	}{
-		{1, 1, "one core: "},
-		{2, 1, "the 2 processors are threads of one core"},
-		{2, 2, ""},
-		{4, 2, ""},
-		{2, 0, ""},
+		{1, 1, "", "one core: "},
+		{2, 1, "", "the 2 processors are threads of one core"},
+		{2, 2, "", ""},
+		{4, 2, "", ""},
+		{2, 0, "", ""},
+		{8, 4, "100000 100000", "a quota of 1.0 processors"},
+		{8, 1, "150000 100000", "a quota of 1.5 processors"},
+		{8, 4, "200000 100000", ""},
+		{8, 4, "max 100000", ""},
 	} {
-		f := judgeCores(c.processors, c.cores)
+		quota := machine(map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": c.cpuMax}).quota()
+		f := judgeCores(c.processors, c.cores, quota)
 		if f.OK != (c.reason == "") || !strings.HasPrefix(f.Reason, c.reason) || f.OK == (f.Cure != "") {
 			t.Errorf("%d processors of %d cores: %+v, want %q", c.processors, c.cores, f, c.reason)
+		}
+	}
+}
+
+// The quota is the least of those of this process's group and the groups above it, wherever the
+// system tells it; 0 without one.
+func TestTuning_Quota(t *testing.T) {
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  float64
+	}{
+		"no groups": {nil, 0},
+		"none":      {map[string]string{"proc/self/cgroup": "0::/a/b", "sys/fs/cgroup/a/b/cpu.max": "max 100000\n"}, 0},
+		"its own":   {map[string]string{"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/cpu.max": "50000 100000\n"}, 0.5},
+		"of a slice": {map[string]string{"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/cpu.max": "300000 200000\n",
+			"sys/fs/cgroup/a/b/cpu.max": "400000 100000\n"}, 1.5},
+		"in a container": {map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "100000 100000\n"}, 1},
+		"of the old groups": {map[string]string{"proc/self/cgroup": "3:cpu,cpuacct:/docker/x\n2:pids:/\n",
+			"sys/fs/cgroup/cpu,cpuacct/docker/x/cpu.cfs_quota_us": "250000\n", "sys/fs/cgroup/cpu,cpuacct/docker/x/cpu.cfs_period_us": "100000\n"}, 2.5},
+		"of them, in a container": {map[string]string{"proc/self/cgroup": "3:cpu:/docker/x\n",
+			"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "100000\n", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n"}, 1},
+		"of them, none": {map[string]string{"proc/self/cgroup": "3:cpu:/\n",
+			"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n"}, 0},
+		"not to be read": {map[string]string{"proc/self/cgroup": "x\n0::/\n", "sys/fs/cgroup/cpu.max": "many\n"}, 0},
+		"of no time":     {map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "100000 0\n"}, 0},
+	} {
+		if got := machine(c.files).quota(); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
 }

@@ -14,7 +14,8 @@ import (
 
 // Settings of the machine and of a NIC that make a message wait: each is a finding that says what
 // to change, and what that gains. What a machine does not have, such as the idle states of a
-// virtual one, is no finding; what may not be read is one that says so.
+// virtual one, is no finding, nor what may not be read: but where interrupts are handled, and what
+// a program holds, of which it is said.
 
 // tuning reads the settings from a tree of files, which is this machine's from / on.
 type tuning struct{ files fs.FS }
@@ -44,8 +45,9 @@ func (t tuning) ofHost() []finding {
 }
 
 // ofNIC are the findings of an interface with that address. Those that are software alone have no
-// interrupts. Where /sys is of another network namespace, as it may be in one that has not mounted
-// its own, an interface of this name there is not the one here.
+// interrupts that could be placed or polled for. Where /sys is of another network namespace, as it
+// may be in one that has not mounted its own, an interface of this name there has another address,
+// and is not the one here.
 func (t tuning) ofNIC(name, address string) []finding {
 	if there, _ := t.read(path.Join("sys/class/net", name, "address")); there != address {
 		return nil
@@ -91,7 +93,8 @@ const (
 // idleStates looks for idle cores that take long to wake up: by states that are on, and not beyond
 // the limit that some program holds.
 func (t tuning) idleStates() []finding {
-	deepest, exit, held := "", int64(0), t.dmaLatency()
+	deepest, exit := "", int64(0)
+	held, err := t.dmaLatency()
 	states, _ := fs.Glob(t.files, "sys/devices/system/cpu/cpu0/cpuidle/state*") // likewise
 	for _, state := range states {
 		us, ok := t.number(path.Join(state, "latency"))
@@ -104,9 +107,14 @@ func (t tuning) idleStates() []finding {
 	if exit < longExit {
 		return nil
 	}
+	reason := fmt.Sprintf("an idle core takes up to %d us to wake from %s", exit, deepest)
+	if err != nil {
+		reason += fmt.Sprintf(", unless some program holds /dev/cpu_dma_latency, which cannot be told: %v "+
+			"(run as root)", err)
+	}
 	return []finding{{
 		Name:   "C-states",
-		Reason: fmt.Sprintf("an idle core takes up to %d us to wake from %s", exit, deepest),
+		Reason: reason,
 		Gain: fmt.Sprintf("up to %d us for a message that is awaited asleep, and its p99 most; "+
 			"nothing where ends spin", exit),
 		Cure: fmt.Sprintf("sudo cpupower idle-set -D %d; "+
@@ -114,117 +122,17 @@ func (t tuning) idleStates() []finding {
 	}}
 }
 
-// dmaLatency is the limit that some program holds, in us.
-func (t tuning) dmaLatency() int64 {
+// dmaLatency is the limit that some program holds, in us; noLimit where there is no such file, or,
+// with the error, where it may not be read.
+func (t tuning) dmaLatency() (int64, error) {
 	b, err := fs.ReadFile(t.files, "dev/cpu_dma_latency")
-	if err != nil || len(b) < 4 {
-		return noLimit
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return noLimit, err
+	case err != nil || len(b) < 4:
+		return noLimit, nil
 	}
-	return int64(int32(binary.NativeEndian.Uint32(b)))
-}
-
-// irqs lists a NIC's interrupts, by its device's or by their names.
-func (t tuning) irqs(nic string) (numbers []int) {
-	entries, _ := fs.ReadDir(t.files, path.Join("sys/class/net", nic, "device/msi_irqs")) // none, perhaps
-	for _, e := range entries {
-		if n, err := strconv.Atoi(e.Name()); err == nil {
-			numbers = append(numbers, n)
-		}
-	}
-	if len(numbers) > 0 {
-		slices.Sort(numbers)
-		return numbers
-	}
-	device := nic // of virtio its interrupts have the name: virtio1
-	if target, err := fs.ReadLink(t.files, path.Join("sys/class/net", nic, "device")); err == nil {
-		device = path.Base(target)
-	}
-	table, _ := t.read("proc/interrupts")
-	for line := range strings.Lines(table) {
-		fields := strings.Fields(line)
-		if len(fields) < 2 || strings.HasSuffix(fields[len(fields)-1], "-config") {
-			continue // or no frames' interrupt
-		}
-		if !ownedBy(fields[len(fields)-1], nic) && !ownedBy(fields[len(fields)-1], device) {
-			continue
-		}
-		if n, err := strconv.Atoi(strings.TrimSuffix(fields[0], ":")); err == nil {
-			numbers = append(numbers, n)
-		}
-	}
-	return numbers
-}
-
-// ownedBy reports whether an interrupt's name is a NIC's: eth0, or eth0-TxRx-1.
-func ownedBy(action, nic string) bool {
-	rest, ok := strings.CutPrefix(action, nic)
-	return ok && (rest == "" || rest[0] == '-' || rest[0] == ':')
-}
-
-// interrupts looks for interrupts that are handled far from the NIC, or move about.
-func (t tuning) interrupts(nic string) (all []finding) {
-	const name = "IRQ placement"
-	near := t.nearCores(nic)
-	var far, moving []int
-	where := map[int]string{}
-	for _, irq := range t.irqs(nic) {
-		file := fmt.Sprintf("proc/irq/%d/smp_affinity_list", irq)
-		text, err := t.read(file)
-		if err != nil {
-			return []finding{{
-				Name:   name,
-				Reason: fmt.Sprintf("cannot tell where the interrupts of %s are handled: %v", nic, err),
-				Cure:   "run as root",
-			}}
-		}
-		cores := parseCores(text)
-		where[irq] = text
-		switch {
-		case len(cores) == 0:
-		case len(near) > 0 && !isSubset(cores, near):
-			far = append(far, irq)
-		case len(cores) > 1:
-			moving = append(moving, irq)
-		}
-	}
-	if len(far) > 0 {
-		all = append(all, finding{Name: name,
-			Reason: fmt.Sprintf("IRQ %d of %s may be handled on cores %s, and the NIC is beside cores %s",
-				far[0], nic, where[far[0]], formatCores(near)),
-			Gain: "0.3 to 1 us a frame, which crosses the machine otherwise",
-			Cure: placement(far, near)})
-	}
-	if len(moving) > 0 {
-		all = append(all, finding{Name: name,
-			Reason: fmt.Sprintf("IRQ %d of %s may move among cores %s: "+
-				"a program on one of them is disturbed, and its cache is cold", moving[0], nic, where[moving[0]]),
-			Gain: "some tenths of a us a frame, and p99 where a program spins on that core",
-			Cure: placement(moving, parseCores(where[moving[0]]))})
-	}
-	return all
-}
-
-// placement is the command that puts interrupts on the first of some cores, and a program beside
-// it.
-func placement(irqs, cores []int) string {
-	cure := "sudo systemctl stop irqbalance;"
-	for _, irq := range irqs {
-		cure += fmt.Sprintf(" echo %d | sudo tee /proc/irq/%d/smp_affinity_list;", cores[0], irq)
-	}
-	if len(cores) > 1 {
-		return cure + fmt.Sprintf(" then: taskset -c %d ./program", cores[1])
-	}
-	return strings.TrimSuffix(cure, ";")
-}
-
-// nearCores are those of the memory that the NIC is beside; none where the machine has one memory.
-func (t tuning) nearCores(nic string) []int {
-	node, ok := t.number(path.Join("sys/class/net", nic, "device/numa_node"))
-	if !ok || node < 0 {
-		return nil
-	}
-	list, _ := t.read(fmt.Sprintf("sys/devices/system/node/node%d/cpulist", node)) // without it there is one
-	return parseCores(list)
+	return int64(int32(binary.NativeEndian.Uint32(b))), nil
 }
 
 // deferred looks for interrupts that the kernel puts off.
@@ -254,52 +162,9 @@ func (t tuning) busyPolling(nic string) []finding {
 	return []finding{{
 		Name:   "busy polling",
 		Reason: "udp links that spin wait for the NIC's interrupt: net.core.busy_read is 0",
-		Gain:   "1 to 5 us a message over udp, an interrupt's time; nothing over ring and packet",
-		Cure:   "sudo sysctl -w net.core.busy_read=50 net.core.busy_poll=50",
+		Gain: "1 to 5 us a message over udp, an interrupt's time; nothing over ring and packet; " +
+			"busy_poll has each poll and select of all programs spin for that long",
+		Cure: "sudo sysctl -w net.core.busy_read=50 net.core.busy_poll=50, " +
+			"and start the programs anew: sockets keep the setting that they were opened with",
 	}}
-}
-
-// parseCores reads a list of cores such as 0-3,8; nil if it is none.
-func parseCores(list string) (cores []int) {
-	for field := range strings.SplitSeq(list, ",") {
-		first, last, isRange := strings.Cut(strings.TrimSpace(field), "-")
-		if !isRange {
-			last = first
-		}
-		from, err1 := strconv.Atoi(first)
-		to, err2 := strconv.Atoi(last)
-		if err1 != nil || err2 != nil || to-from > maxCores {
-			return nil
-		}
-		for core := from; core <= to; core++ {
-			cores = append(cores, core)
-		}
-	}
-	return cores
-}
-
-// maxCores bounds a range of cores: more than any machine has.
-const maxCores = 1 << 16
-
-// formatCores is its inverse.
-func formatCores(cores []int) string {
-	var fields []string
-	for i := 0; i < len(cores); {
-		end := i
-		for end+1 < len(cores) && cores[end+1] == cores[end]+1 {
-			end++
-		}
-		if end == i {
-			fields = append(fields, strconv.Itoa(cores[i]))
-		} else {
-			fields = append(fields, fmt.Sprintf("%d-%d", cores[i], cores[end]))
-		}
-		i = end + 1
-	}
-	return strings.Join(fields, ",")
-}
-
-// isSubset reports whether all of some cores are among others.
-func isSubset(some, others []int) bool {
-	return !slices.ContainsFunc(some, func(core int) bool { return !slices.Contains(others, core) })
 }

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"encoding/binary"
+	"fmt"
 	"io/fs"
 	"strings"
 	"testing"
@@ -57,10 +58,10 @@ func TestTuning(t *testing.T) {
 	got := text(m.ofHost()) + text(m.ofNIC("eth0", serverMAC))
 	want := `CPU governor | 2 cores are governed by powersave: after a rest they run slowly | up to half of the processor's time for a message that comes after a rest | sudo cpupower frequency-set -g performance
 C-states | an idle core takes up to 133 us to wake from C6 | up to 133 us for a message that is awaited asleep, and its p99 most; nothing where ends spin | sudo cpupower idle-set -D 5; or, while a program runs, hold /dev/cpu_dma_latency open with 0 in it
-IRQ placement | IRQ 45 of eth0 may be handled on cores 0-15, and the NIC is beside cores 0-7 | 0.3 to 1 us a frame, which crosses the machine otherwise | sudo systemctl stop irqbalance; echo 0 | sudo tee /proc/irq/45/smp_affinity_list; then: taskset -c 1 ./program
-IRQ placement | IRQ 46 of eth0 may move among cores 2-3: a program on one of them is disturbed, and its cache is cold | some tenths of a us a frame, and p99 where a program spins on that core | sudo systemctl stop irqbalance; echo 2 | sudo tee /proc/irq/46/smp_affinity_list; then: taskset -c 3 ./program
+IRQ placement | IRQ 45 of eth0 may be handled on cores 0-15, and the NIC is beside cores 0-7 | 0.3 to 1 us a frame, which crosses the machine otherwise; without irqbalance no interrupt of this machine follows the load, until it is started anew | sudo systemctl stop irqbalance; echo 0 | sudo tee /proc/irq/45/smp_affinity_list; then: taskset -c 1 ./program
+IRQ placement | IRQ 46 of eth0 may move among cores 2-3: a program on one of them is disturbed, and its cache is cold | some tenths of a us a frame, and p99 where a program spins on that core; without irqbalance no interrupt of this machine follows the load, until it is started anew | sudo systemctl stop irqbalance; echo 2 | sudo tee /proc/irq/46/smp_affinity_list; then: taskset -c 1 ./program
 deferred interrupts | eth0 puts frames off for up to 21 us (gro_flush_timeout), and interrupts 2 times (napi_defer_hard_irqs) | up to 21 us for a message that comes alone | echo 0 | sudo tee /sys/class/net/eth0/napi_defer_hard_irqs /sys/class/net/eth0/gro_flush_timeout
-busy polling | udp links that spin wait for the NIC's interrupt: net.core.busy_read is 0 | 1 to 5 us a message over udp, an interrupt's time; nothing over ring and packet | sudo sysctl -w net.core.busy_read=50 net.core.busy_poll=50
+busy polling | udp links that spin wait for the NIC's interrupt: net.core.busy_read is 0 | 1 to 5 us a message over udp, an interrupt's time; nothing over ring and packet; busy_poll has each poll and select of all programs spin for that long | sudo sysctl -w net.core.busy_read=50 net.core.busy_poll=50, and start the programs anew: sockets keep the setting that they were opened with
 `
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -144,12 +145,18 @@ func TestTuning_OfAnotherNamespace(t *testing.T) {
 // NICs.
 func TestTuning_InterruptsByName(t *testing.T) {
 	m := machine(map[string]string{
+		"sys/class/net/eth0/device/vendor": "0x8086\n",
 		"proc/interrupts": "           CPU0       CPU1\n  24:   9   0   PCI-MSI 1-edge   eth0-TxRx-0\n  25:   9   0  PCI-MSI 2-edge  eth0\n" +
 			"  26:   9   0   PCI-MSI 1-edge   eth01-TxRx-0\n  27:  1 0 PCI-MSI 3-edge eth0:x\n NMI:   0   0   Non-maskable interrupts eth0\n",
 	})
 	got := m.irqs("eth0")
 	if len(got) != 3 || got[0] != 24 || got[1] != 25 || got[2] != 27 {
 		t.Errorf("%v, want 24, 25, 27", got)
+	}
+	files := m.files.(fstest.MapFS)
+	delete(files, "sys/class/net/eth0/device/vendor")
+	if got := m.irqs("eth0"); len(got) != 0 {
+		t.Errorf("of a container's veth, whose name is that of the host's NIC: %v", got)
 	}
 	m = tuning{fstest.MapFS{
 		"proc/interrupts":           {Data: []byte(" 30:  0 0 PCI-MSIX 0-edge virtio1-config\n 31:  0 7 PCI-MSIX 1-edge virtio1-input.0\n 32: 1 1 PCI-MSIX 1-edge virtio10-req.0\n")},
@@ -171,6 +178,60 @@ func (d denied) Open(name string) (fs.File, error) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
 	}
 	return d.FS.Open(name)
+}
+
+// Each interrupt stays on a core of its own, and the program has another one.
+func TestTuning_Placement(t *testing.T) {
+	files := map[string]string{"sys/class/net/eth0/address": serverMAC, "sys/devices/system/cpu/online": "0-7\n",
+		"proc/interrupts": "  CPU0 CPU1\n"}
+	for irq, mask := range map[string]string{"45": "0-1", "46": "2-3", "47": "4-5", "48": "6-7", "49": "0-7"} {
+		files["sys/class/net/eth0/device/msi_irqs/"+irq] = ""
+		files["proc/irq/"+irq+"/smp_affinity_list"] = mask + "\n"
+		files["proc/interrupts"] += " " + irq + ":  9  0  PCI-MSIX-0000:01:00.0  0-edge"
+		if irq != "49" { // nothing handles it
+			files["proc/interrupts"] += "  eth0-" + irq
+		}
+		files["proc/interrupts"] += "\n"
+	}
+	get := func() string { return text(machine(files).interrupts("eth0")) }
+	echo := func(core, irq int) string {
+		return fmt.Sprintf("echo %d | sudo tee /proc/irq/%d/smp_affinity_list;", core, irq)
+	}
+	want := strings.Join([]string{echo(0, 45), echo(2, 46), echo(4, 47), echo(6, 48), "then: taskset -c 1 ./program"}, " ")
+	if got := get(); !strings.Contains(got, want) || strings.Contains(got, "/49/") {
+		t.Errorf("got %s; want %s", got, want)
+	}
+	for _, irq := range []string{"46", "47", "48"} {
+		files["proc/irq/"+irq+"/smp_affinity_list"] = "0-127\n" // of more cores than there are
+	}
+	files["proc/irq/45/effective_affinity_list"] = "1\n"
+	want = strings.Join([]string{echo(0, 46), echo(2, 47), echo(3, 48), "then: taskset -c 4 ./program"}, " ")
+	if got := get(); !strings.Contains(got, want) || strings.Contains(got, "IRQ 45") {
+		t.Errorf("one stays on core 1: got %s; want %s", got, want)
+	}
+	for irq, core := range map[string]string{"46": "0", "47": "5", "48": "7"} {
+		files["proc/irq/"+irq+"/effective_affinity_list"] = core + "\n"
+	}
+	if got := get(); got != "" {
+		t.Errorf("all stay where they are: %s", got)
+	}
+	files["sys/class/net/eth0/device/numa_node"], files["sys/devices/system/node/node1/cpulist"] = "1\n", "4-7\n"
+	want = strings.Join([]string{echo(4, 45), strings.TrimSuffix(echo(6, 46), ";")}, " ")
+	if got := get(); !strings.HasSuffix(got, want+"\n") {
+		t.Errorf("two are far from the NIC: got %s; want %s", got, want)
+	}
+}
+
+// Of what a program may hold nothing is concluded where that may not be read.
+func TestTuning_LatencyMayNotBeRead(t *testing.T) {
+	const name, want = "dev/cpu_dma_latency", "unless some program holds /dev/cpu_dma_latency, which cannot be told: "
+	m := tuning{denied{machine(server()).files, name}}
+	if got := text(m.ofHost()); !strings.Contains(got, want) || !strings.Contains(got, "permission denied") {
+		t.Errorf("%s", got)
+	}
+	if got := text(machine(server()).ofHost()); strings.Contains(got, "unless") {
+		t.Errorf("there is no such file: %s", got)
+	}
 }
 
 // What may not be read is said, and is no reason to stop.
