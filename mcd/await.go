@@ -36,7 +36,7 @@ const maxSpinners = 8
 // masked.
 func (e *Endpoint) wait(ctx context.Context, c *Completion, limit time.Duration) {
 	if limit > 0 {
-		if e.spinners.Add(1) > min(maxSpinners, e.spinning.procs) {
+		if e.spinners.Add(1) > min(maxSpinners, e.spinning.procs.Load()) {
 			e.sleepInExcess(ctx, c)
 			return
 		}

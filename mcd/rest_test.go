@@ -2,6 +2,7 @@ package mcd
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -136,16 +137,43 @@ func TestLimit_ManyEndpoints(t *testing.T) {
 	p.init(time.Second)
 	defer p.end()
 	others := endpoints.Load()
-	p.procs = others // as many endpoints as processors
+	p.procs.Store(others) // as many endpoints as processors
 	for _, c := range []struct {
 		more int32
 		want time.Duration
 	}{{31 * others, time.Second}, {31*others + 1, 0}, {0, time.Second}} {
 		endpoints.Add(c.more)
 		if got, awake := p.limit(), p.staysAwake(); got != c.want || awake != (c.want > 0) {
-			t.Errorf("%d endpoints, %d processors: spins %v, want %v; stays awake: %v", others+c.more, p.procs, got, c.want, awake)
+			t.Errorf("%d endpoints, %d processors: spins %v, want %v; stays awake: %v", others+c.more, others, got, c.want, awake)
 		}
 		endpoints.Add(-c.more)
+	}
+}
+
+// A process that has fewer processors than when the endpoint was opened, as the quota of its
+// container has changed, counts the new ones: some waits later their number is right, whether
+// these spin or sleep.
+func TestProcessors_ThatGo(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
+	for name, wait := range map[string]func(*spinPolicy){
+		"spins":               func(p *spinPolicy) { p.note(time.Microsecond) },
+		"sleeps":              func(p *spinPolicy) { p.noteSleep(0, time.Millisecond) },
+		"sleeps, and must so": func(p *spinPolicy) { p.avoids.Store(true); p.noteSleep(0, time.Millisecond) },
+	} {
+		runtime.GOMAXPROCS(8)
+		var p spinPolicy
+		p.init(time.Second)
+		if p.hasAll(1) {
+			t.Errorf("%s: %d endpoints have all of 8 processors", name, endpoints.Load())
+		}
+		runtime.GOMAXPROCS(1)
+		for range recountAfter {
+			wait(&p)
+		}
+		if !p.hasAll(1) {
+			t.Errorf("%s: one spinner, one processor, and there are more", name)
+		}
+		p.end()
 	}
 }
 
@@ -155,7 +183,7 @@ func TestRest_WhoIsLentTheProcessor(t *testing.T) {
 	var p spinPolicy
 	p.init(time.Second)
 	defer p.end()
-	p.procs = others + 3
+	p.procs.Store(others + 3)
 	for range 2 {
 		for k := range 1000 {
 			if lent := p.lends(time.Microsecond, 2); lent != (k == 999) {
@@ -182,7 +210,7 @@ func TestRest_LendsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var away, turn time.Duration
 		p, _ := restful(t, &away)
-		p.procs = endpoints.Load()
+		p.procs.Store(endpoints.Load())
 		p.lend = func() { time.Sleep(turn) } // virtual
 		const first, later = time.Microsecond, 2 * time.Microsecond
 		for k, step := range []struct {
@@ -200,15 +228,15 @@ func TestRest_LendsFirst(t *testing.T) {
 			{longTurn + 1, first, 0, true},
 		} {
 			turn = step.turn
-			p.procs += step.procs
+			p.procs.Store(endpoints.Load() + step.procs)
 			p.kept.Store(int64(lendAfter)) // it is lent in any case
 			p.rest(clock.Now(), time.Microsecond, step.spun, 1)
-			p.procs -= step.procs
+			p.procs.Store(endpoints.Load())
 			if p.lendsFirst(1) != step.want {
 				t.Errorf("after rest %d: %v, want %v", k, !step.want, step.want)
 			}
 		}
-		if p.procs++; p.lendsFirst(1) {
+		if p.procs.Store(endpoints.Load() + 1); p.lendsFirst(1) {
 			t.Error("there is another processor for those that are ready")
 		}
 	})
@@ -258,7 +286,7 @@ func TestSpin_HowOftenItRests(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // time stands still: each rest is short
 			e, _, links, _ := openScripts(t, 1, func(cfg *Config) { cfg.Spin = time.Hour })
 			if crowdAt == 0 {
-				e.spinning.procs = endpoints.Load()
+				e.spinning.procs.Store(endpoints.Load())
 				e.spinning.ready.Store(crowdMax)
 			}
 			var c Completion

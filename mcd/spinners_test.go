@@ -55,7 +55,7 @@ func TestSpinnersAreLimited(t *testing.T) {
 func limitSpinners(t *testing.T, procs int32, most int) {
 	e := openSpinning(t)
 	defer func() { _ = e.Close() }()
-	e.spinning.procs = procs
+	e.spinning.procs.Store(procs)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	var waits [maxSpinners + 1]Completion
@@ -197,7 +197,7 @@ func TestSpin_LeavesTheLockToThoseWhoClaimIt(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	over := make(chan struct{}, 2)
-	e.spinning.procs = int32(cap(over)) // on a machine with one, too
+	e.spinning.procs.Store(int32(cap(over))) // on a machine with one, too
 	for range cap(over) {
 		go func() {
 			var never Completion

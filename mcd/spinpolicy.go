@@ -28,7 +28,9 @@ import (
 // better of the two would.
 type spinPolicy struct {
 	max     time.Duration
-	procs   int32        // how many goroutines of this process run at once
+	procs   atomic.Int32 // how many goroutines of this process run at once
+	counted atomic.Int32 // how many that were at the last look
+	waits   atomic.Int32 // since then
 	kept    atomic.Int64 // own time since the processor was lent, in ns
 	average atomic.Int64 // cost of the last waits, in ns; each weighs 1/8
 	own     atomic.Int64 // what a wait spins of its goroutine's own time, in ns; an average likewise
@@ -96,6 +98,11 @@ const (
 	maxTurn = 32
 	// longestPause is how many waits sleep at most before some try; the first pause is of one.
 	longestPause = 64
+	// recountAfter is how many waits that spin pass between looks at how many processors the
+	// process has, which takes a lock of the runtime's: the program may change that, and the
+	// runtime does where the quota of a container changes. One that sleeps counts as sleepCounts.
+	recountAfter = 1024
+	sleepCounts  = 64
 )
 
 // endpoints is how many are open in this process. They share its processors, and most likely a
@@ -104,8 +111,8 @@ var endpoints atomic.Int32
 
 // init begins the policy of an endpoint that is open from now on, until end.
 func (p *spinPolicy) init(limit time.Duration) {
-	p.max, p.procs = limit, int32(runtime.GOMAXPROCS(0))
-	p.lend, p.yield = runtime.Gosched, yield
+	p.max, p.lend, p.yield = limit, runtime.Gosched, yield
+	p.recount(recountAfter)
 	p.longRest = time.Duration(slowness() * float64(longRest))
 	p.longTurn = time.Duration(slowness() * float64(longTurn))
 	endpoints.Add(1)
@@ -144,7 +151,7 @@ func (p *spinPolicy) limit() time.Duration {
 }
 
 // isThronged reports whether this process has too many endpoints for their goroutines to spin.
-func (p *spinPolicy) isThronged() bool { return endpoints.Load() > maxTurn*p.procs }
+func (p *spinPolicy) isThronged() bool { return endpoints.Load() > maxTurn*p.procs.Load() }
 
 // note takes a finished wait into account, by what it has cost. A single long wait weighs no more
 // than longestWait, so that a few pauses in a quick exchange do not end the spinning. A single one
@@ -152,6 +159,7 @@ func (p *spinPolicy) isThronged() bool { return endpoints.Load() > maxTurn*p.pro
 // both spin are as short as ever. One that has cost all that it may is not. The pauses begin anew
 // once as many in a row were short as try: where one is now and then, the others spin for nothing.
 func (p *spinPolicy) note(cost time.Duration) {
+	p.recount(1)
 	if cost >= p.max {
 		p.short.Store(0)
 	} else {
@@ -167,6 +175,18 @@ func (p *spinPolicy) note(cost time.Duration) {
 	weigh(&p.average, int64(min(cost, longestWait*max(p.max, 0))))
 }
 
+// recount counts some waits, and after enough of them the process's processors.
+func (p *spinPolicy) recount(waits int32) {
+	n := p.waits.Load() + waits
+	if n >= recountAfter {
+		n = 0
+		if procs := int32(runtime.GOMAXPROCS(0)); procs != p.counted.Swap(procs) {
+			p.procs.Store(procs)
+		}
+	}
+	p.waits.Store(n)
+}
+
 // weigh takes a value into a moving average.
 func weigh(average *atomic.Int64, value int64) {
 	old := average.Load()
@@ -176,6 +196,7 @@ func weigh(average *atomic.Int64, value int64) {
 // noteSleep takes a wait that slept into account: spinning would have cost its share of that time.
 // Where spinning is avoided, nothing is known of that share.
 func (p *spinPolicy) noteSleep(spun, slept time.Duration) {
+	p.recount(sleepCounts)
 	if p.avoids.Load() {
 		usual := time.Duration(p.usual.Load())
 		p.makeUp(min(max(slept-usual, slept/4), max(usual, maxWakeCost)))
@@ -251,7 +272,9 @@ func (p *spinPolicy) lends(own time.Duration, spinners int32) bool {
 
 // hasAll reports whether so many spinners, and one at each other endpoint, may have all of the
 // process's processors.
-func (p *spinPolicy) hasAll(spinners int32) bool { return endpoints.Load()-1+spinners >= p.procs }
+func (p *spinPolicy) hasAll(spinners int32) bool {
+	return endpoints.Load()-1+spinners >= p.procs.Load()
+}
 
 // lendsFirst reports whether a wait lends its processor after its first look: to the goroutine that
 // it has made ready, as a server's that answers, or that waits for what came last.

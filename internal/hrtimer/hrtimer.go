@@ -77,7 +77,7 @@ func (t *Timer) fireAt(at int64) (again bool) {
 }
 
 // Stop ends the timer for good, and waits for the goroutine that watches the timerfd. A call of f
-// by the runtime's timer may end after it. f must not call it.
+// by the runtime's timer may begin and end after it. f must not call it.
 func (t *Timer) Stop() {
 	t.at.Store(0)
 	t.coarse.Stop()
