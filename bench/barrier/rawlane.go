@@ -59,7 +59,8 @@ func inTurn(round int) string {
 	return strings.Join(slices.Concat(algorithms[first:], algorithms[:first]), ",")
 }
 
-// openMPI is Open MPI as the command runs it: that can fail where tryMPI did not, with more processes.
+// openMPI is Open MPI as the command runs it: that can fail where tryMPI did not, with more
+// processes.
 func openMPI() harness.Others {
 	return harness.Others{Name: "Open MPI", Flags: []string{"--compare-mpi", "--mpi-transport", "tcp,shm"},
 		Rows: []string{mpiTCP, mpiSHM}}

@@ -133,8 +133,8 @@ func (g *gate) build(ctx context.Context, all []benchmarks) error {
 // patience is how long the benchmarks of a package may take beyond their time, in one round.
 const patience = 2 * time.Minute
 
-// patienceOf is how long so many benchmarks may take: each runs for its time once or twice, until it
-// knows how often that is.
+// patienceOf is how long so many benchmarks may take: each runs for its time once or twice, until
+// it knows how often that is.
 func patienceOf(count int, benchtime time.Duration) time.Duration {
 	return patience + 2*time.Duration(count)*benchtime
 }

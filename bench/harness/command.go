@@ -120,8 +120,8 @@ func Lines[T any](ctx context.Context, p *Programs, args ...string) (lines []T, 
 	return Parse[T](out)
 }
 
-// Parse reads the lines that rawlane prints, of which there are some. Numbers of a struct that a line
-// does not have are NaN: no result of a turn may be made of them.
+// Parse reads the lines that rawlane prints, of which there are some. Numbers of a struct that a
+// line does not have are NaN: no result of a turn may be made of them.
 func Parse[T any](text []byte) (lines []T, err error) {
 	for from := json.NewDecoder(bytes.NewReader(text)); ; {
 		var l T

@@ -41,15 +41,17 @@ type Bench struct {
 // Main runs the benchmark and exits.
 func (b *Bench) Main() {
 	ctx, stop := UntilEnded()
-	// A reader that has had enough, as head has, is an error of the write, behind which results are kept.
+	// A reader that has had enough, as head has, is an error of the write, behind which results are
+	// kept.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 	err := b.main(ctx)
 	stop()
 	Exit(b.Name, err)
 }
 
-// UntilEnded returns a context that ends with the signals that end a program, and some more: what it
-// has made and started is to end with it. It outlives its terminal where it is to, as under nohup.
+// UntilEnded returns a context that ends with the signals that end a program, and some more: what
+// it has made and started is to end with it. It outlives its terminal where it is to, as under
+// nohup.
 func UntilEnded(more ...os.Signal) (ctx context.Context, stop func()) {
 	ends := append([]os.Signal{os.Interrupt, unix.SIGTERM}, more...)
 	if !signal.Ignored(unix.SIGHUP) {

@@ -97,8 +97,8 @@ func (b *Bench) turn(ctx context.Context, v *Variant, had *turns) error {
 // errNothing: a variant has added nothing in its turn.
 var errNothing = errors.New("no result")
 
-// check returns an error if the last turn had no result, or one that is none: of a number that was not
-// there, or by nothing. It would be taken for as good as can be, or left out in silence.
+// check returns an error if the last turn had no result, or one that is none: of a number that was
+// not there, or by nothing. It would be taken for as good as can be, or left out in silence.
 func (t *turns) check() error {
 	if len(t.last) == 0 {
 		return errNothing

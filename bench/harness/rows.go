@@ -108,8 +108,8 @@ func (r *Row) Median() float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// Second returns the second number of the round whose result is nearest to the median, of those that
-// count.
+// Second returns the second number of the round whose result is nearest to the median, of those
+// that count.
 func (r *Row) Second() float64 {
 	median, nearest := r.Median(), -1
 	for round, value := range r.Values {

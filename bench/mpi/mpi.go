@@ -35,8 +35,8 @@ const (
 // options start the processes on this machine and choose the transport. Where each process can have
 // a core, or else a hardware thread, it is bound to it and spins, as Open MPI does by default: it
 // refuses more processes than cores, unless it is told that threads are to count. Where there are
-// more, a waiting process gives its core away between polls; otherwise the others on that core would
-// wait for the scheduler.
+// more, a waiting process gives its core away between polls; otherwise the others on that core
+// would wait for the scheduler.
 func options(transport string, nodes, cores, threads int) []string {
 	words := []string{"--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"}
 	if transport == SHM {
