@@ -29,7 +29,7 @@ var cVariants = []cVariant{
 	{name: "C, yielding, ring", way: "ring-yield"},
 	{name: "C, spinning", way: "spin", cores: true},
 	{name: "C, spinning, ring", way: "ring", cores: true},
-	{name: "C, spinning, by a bridge", way: "spin", two: true, bridge: true},
+	{name: "C, spinning, by a bridge", way: "spin", two: true, cores: true, bridge: true},
 	{name: "C, exchange, spinning", way: "exchange-spin", two: true, cores: true},
 	{name: "C, exchange, spinning, ring", way: "exchange-ring", two: true, cores: true},
 }

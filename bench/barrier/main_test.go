@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,5 +72,15 @@ func TestTryMPI_DoesNotEnd(t *testing.T) {
 	}
 	if there, err := b.tryMPI(t.Context()); there || err != nil {
 		t.Errorf("%v, %v", there, err)
+	}
+}
+
+// What spins has a core for each process, or does not run: one would keep the other from answering.
+func TestRuns_WhatSpinsHasCores(t *testing.T) {
+	for _, c := range cVariants {
+		spins := strings.Contains(c.name, "spinning")
+		if c.runs(2, 2) != c.runs(2, 64) || c.runs(2, 1) == spins || c.runs(4, 2) && spins {
+			t.Errorf("%s: on 1 core %v, on 2 %v; 4 processes on 2: %v", c.name, c.runs(2, 1), c.runs(2, 2), c.runs(4, 2))
+		}
 	}
 }

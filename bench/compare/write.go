@@ -63,7 +63,7 @@ func (c *compare) write(file string) error {
 		}
 		fmt.Fprintf(&text, "\n## %s\n\n%s\n![%s](%s)\n", g.title, g.markdown(), g.title, picture)
 	}
-	return os.WriteFile(file, []byte(text.String()), 0o644)
+	return harness.WriteFile(file, []byte(text.String()))
 }
 
 // Size of pictures.
@@ -126,5 +126,5 @@ func (g *grid) draw(file string) error {
 	if _, err := w.WriteTo(&b); err != nil {
 		return err
 	}
-	return os.WriteFile(file, b.Bytes(), 0o644)
+	return harness.WriteFile(file, b.Bytes())
 }

@@ -124,7 +124,8 @@ func measureAll(ctx context.Context, documents []*document, match *regexp.Regexp
 	return errors.Join(append(errs, ctx.Err())...)
 }
 
-// write puts outputs into the blocks of their commands. The file is read again: it may have been
+// write puts outputs into the blocks of their commands; a block that would show nothing of its own
+// stays as it is. The file is read again: it may have been
 // edited while the commands ran.
 func (d *document) write(outputs map[string]string) error {
 	text, err := os.ReadFile(d.name)
@@ -134,6 +135,7 @@ func (d *document) write(outputs map[string]string) error {
 	if d, err = parse(d.name, string(text)); err != nil {
 		return err
 	}
+	var errs []error
 	for _, b := range d.blocks() {
 		out, ok := outputs[b.command]
 		if !ok {
@@ -141,9 +143,13 @@ func (d *document) write(outputs map[string]string) error {
 		}
 		shown := b.choose(out)
 		if strings.TrimSpace(shown) == "" {
-			return fmt.Errorf("%s: %s printed nothing with %q", d.name, b.command, b.only)
+			errs = append(errs, fmt.Errorf("%s: %s printed nothing with %q", d.name, b.command, b.only))
+			continue
 		}
 		b.content = shown
 	}
-	return os.WriteFile(d.name, []byte(d.String()), 0o644)
+	if after := d.String(); after != string(text) {
+		errs = append(errs, harness.WriteFile(d.name, []byte(after)))
+	}
+	return errors.Join(errs...)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -126,6 +127,35 @@ func TestWrite_KeepsEdits(t *testing.T) {
 	got, err := os.ReadFile(name)
 	if err != nil || !strings.Contains(string(got), "Edited.") || !strings.Contains(string(got), "a, one  ") || strings.Contains(string(got), "old") {
 		t.Errorf("%v, wrote\n%s", err, got)
+	}
+}
+
+// A block that would show nothing is an error, and keeps what it had; the others of its document have
+// what was measured. The file is replaced, and not written over.
+func TestWrite_ABlockThatShowsNothing(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "x.md")
+	other := strings.Replace(strings.Replace(text, "First; Third", "nowhere", 1), "old", "kept", 1)
+	if err := os.WriteFile(name, []byte(other+text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = before.Close() }()
+	d, err := parse(name, other+text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.write(map[string]string{"go run ./bench/some": printed}); err == nil || !strings.Contains(err.Error(), "printed nothing") {
+		t.Errorf("%v", err)
+	}
+	got, err := os.ReadFile(name)
+	if err != nil || !strings.Contains(string(got), "kept") || strings.Contains(string(got), "old") {
+		t.Errorf("%v, wrote\n%s", err, got)
+	}
+	if was, err := io.ReadAll(before); err != nil || string(was) != other+text {
+		t.Errorf("%v, the file that was open has become\n%s", err, was)
 	}
 }
 
