@@ -54,6 +54,9 @@ func TestAskDriver_WhatKeepsTheOrder(t *testing.T) {
 				}
 				return afpacket.AskDriver(ifi)
 			})
+			if errors.Is(err, unix.EPERM) {
+				t.Skip("steering is for the machine's root to set")
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
