@@ -9,6 +9,19 @@ import (
 	"time"
 )
 
+// sink takes a stream until its end, and tells how much of it counts.
+func sink(t *testing.T, l net.Listener) <-chan int64 {
+	came := make(chan int64, 1)
+	go func() {
+		n, err := Sink(l)
+		if err != nil {
+			t.Error(err)
+		}
+		came <- n
+	}()
+	return came
+}
+
 // A stream ends when all has come, and an end of the context ends it.
 func TestStream(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -16,14 +29,7 @@ func TestStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	came := make(chan int64, 1)
-	go func() { // until the stream's end
-		n, err := Sink(l)
-		if err != nil {
-			t.Error(err)
-		}
-		came <- n
-	}()
+	came := sink(t, l)
 	took, err := Stream(t.Context(), l.Addr().String(), 1000, 300)
 	if err != nil || took <= 0 {
 		t.Errorf("%v, %v", took, err)
@@ -69,14 +75,7 @@ func TestStream_WarmsUp(t *testing.T) {
 	defer func() { _ = inner.Close() }()
 	for count, warm := range map[int]int64{300: 30, 1: 10} {
 		l := &counting{Listener: inner}
-		came := make(chan int64, 1)
-		go func() { // until the stream's end
-			n, err := Sink(l)
-			if err != nil {
-				t.Error(err)
-			}
-			came <- n
-		}()
+		came := sink(t, l)
 		if _, err := Stream(t.Context(), l.Addr().String(), 1000, count); err != nil {
 			t.Error(err)
 		}

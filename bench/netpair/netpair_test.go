@@ -14,10 +14,10 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testbed.Main(m)) }
 
-// An asking program that fails has the answering one end, also if that has not heard of it yet.
-func TestRunC_TheOtherNeverComes(t *testing.T) {
-	bed := testbed.ForTest(t, testbed.Config{})
-	p := &Pair{bed: bed, dir: t.TempDir()}
+// withC makes a pair of namespaces, and builds the programs in C.
+func withC(t *testing.T) (p *Pair, program string) {
+	t.Helper()
+	p = &Pair{bed: testbed.ForTest(t, testbed.Config{}), dir: t.TempDir()}
 	program, err := baseline.Build(p.dir)
 	if err != nil {
 		t.Fatal(err)
@@ -25,6 +25,12 @@ func TestRunC_TheOtherNeverComes(t *testing.T) {
 	if program == "" {
 		t.Skip("no C compiler")
 	}
+	return p, program
+}
+
+// An asking program that fails has the answering one end, also if that has not heard of it yet.
+func TestRunC_TheOtherNeverComes(t *testing.T) {
+	p, program := withC(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	for _, mode := range []string{"ring", "udp", "tcp", "block-udp", "block-tcp"} {

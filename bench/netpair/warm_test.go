@@ -8,7 +8,6 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"github.com/rawlane/rawlane/bench/baseline"
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
@@ -26,15 +25,7 @@ func sent(t *testing.T, bed *testbed.Bed, node int) float64 {
 // at the clock: those of rawlane, with which they are compared, are as warm. The other end counts no
 // more than what counts. Heads of frames are less than a twentieth.
 func TestRunC_StreamsWarmUp(t *testing.T) {
-	bed := testbed.ForTest(t, testbed.Config{})
-	p := &Pair{bed: bed, dir: t.TempDir()}
-	program, err := baseline.Build(p.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if program == "" {
-		t.Skip("no C compiler")
-	}
+	p, program := withC(t)
 	const size, count, batch = 1400, 4000, 32
 	for _, c := range []struct {
 		sink, send, where string
@@ -54,12 +45,12 @@ func TestRunC_StreamsWarmUp(t *testing.T) {
 			continue
 		}
 		for counted := false; !counted && t.Context().Err() == nil; { // on a busy machine all may come too late
-			before := sent(t, bed, 0)
+			before := sent(t, p.bed, 0)
 			came, ns, err := p.RunC(t.Context(), program, c.sink, c.send, c.where, size, count, batch)
 			if err != nil {
 				t.Fatalf("%s: %v", c.send, err)
 			}
-			ratio := (sent(t, bed, 0) - before) / (size * count)
+			ratio := (sent(t, p.bed, 0) - before) / (size * count)
 			if ratio < 1.1 || ratio > 1.2 || ns[0] <= 0 {
 				t.Errorf("%s: sends %.3f times what counts, in %v ns; want 1.1 times", c.send, ratio, ns)
 			}
@@ -72,24 +63,16 @@ func TestRunC_StreamsWarmUp(t *testing.T) {
 
 // Frames both ways warm up for a tenth of the time; on a busy machine another program may have that.
 func TestRunC_BothWaysWarmUp(t *testing.T) {
-	bed := testbed.ForTest(t, testbed.Config{})
-	p := &Pair{bed: bed, dir: t.TempDir()}
-	program, err := baseline.Build(p.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if program == "" {
-		t.Skip("no C compiler")
-	}
+	p, program := withC(t)
 	const size, ms, batch, ethernet, tries = 1400, 100, 32, 14, 20
 	most := 0.0
 	for try := 0; try < tries && most < 1.05; try++ {
-		before := sent(t, bed, 0)
+		before := sent(t, p.bed, 0)
 		_, asked, err := p.RunC(t.Context(), program, "ring-both", "ring-both", Interface, size, ms, batch)
 		if err != nil {
 			t.Fatal(err)
 		}
-		most = (sent(t, bed, 0) - before) / (size + ethernet) / asked[0]
+		most = (sent(t, p.bed, 0) - before) / (size + ethernet) / asked[0]
 	}
 	if most < 1.05 {
 		t.Errorf("%.3f times what counts is sent, want 1.1 times", most)

@@ -125,8 +125,7 @@ func measureAll(ctx context.Context, documents []*document, match *regexp.Regexp
 }
 
 // write puts outputs into the blocks of their commands; a block that would show nothing of its own
-// stays as it is. The file is read again: it may have been
-// edited while the commands ran.
+// stays as it is. The file is read again: it may have been edited while the commands ran.
 func (d *document) write(outputs map[string]string) error {
 	text, err := os.ReadFile(d.name)
 	if err != nil {
