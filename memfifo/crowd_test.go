@@ -15,44 +15,40 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// Where more callers wait than there is room for, most calls find room without a wait, and no caller
-// is forgotten. A round trip's acknowledgements come at one time here, and so a quarter of the room
-// is the queue's.
+// Where more callers wait than there is room for, most calls find room without a wait, and each has
+// its turn, with one for each 32 us before it.
 func TestCrowd_FewWaits(t *testing.T) {
-	for name, size := range map[string]int{"short": 64, "of a frame": 1000} {
-		t.Run(name, func(t *testing.T) {
+	const perRoundTrip = 40
+	for size, many := range map[int]struct{ callers, perWait int }{64: {1500, 40}, 1000: {400, 4}} {
+		t.Run(fmt.Sprintf("%d bytes", size), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				_, ctx, _, r := twoNodes(t, farther, 0, size)
-				callers := 400_000 / size
 				end := time.Now().Add(time.Duration(enough(200, 60)) * time.Millisecond)
 				var mu sync.Mutex
-				calls, waits := make([]int, callers), 0
+				calls, waits, longest := 0, 0, time.Duration(0)
 				var all sync.WaitGroup
-				for k := range callers {
+				for range many.callers {
 					all.Go(func() {
 						for time.Now().Before(end) {
 							began := time.Now()
 							must(t, r.Put(ctx, 0, make([]byte, size)))
+							waited := time.Since(began)
 							mu.Lock()
-							calls[k]++
-							if time.Since(began) > 0 {
+							if calls++; waited > 0 {
 								waits++
 							}
+							longest = max(longest, waited)
 							mu.Unlock()
 						}
 					})
 				}
 				all.Wait()
-				total, least := 0, calls[0]
-				for _, n := range calls {
-					total, least = total+n, min(least, n)
+				t.Logf("%d callers, %d calls, %d waits, of %v at the most", many.callers, calls, waits, longest)
+				if waits > calls/many.perWait {
+					t.Errorf("%d of %d calls have waited", waits, calls)
 				}
-				t.Logf("%d callers, %d calls, %d waits; the least of a caller: %d", callers, total, waits, least)
-				if waits > total/3 {
-					t.Errorf("%d of %d calls have waited", waits, total)
-				}
-				if least < total/callers/12 {
-					t.Errorf("a caller has come %d times, and all of them %d times at the mean", least, total/callers)
+				if most := time.Duration(many.callers/perRoundTrip) * 2 * farther.DelayMax; longest > most {
+					t.Errorf("a call has waited for %v: want %v at most", longest, most)
 				}
 			})
 		})
@@ -60,21 +56,26 @@ func TestCrowd_FewWaits(t *testing.T) {
 }
 
 // Callers that come once, and find many before them, are all served: a quarter of the window is in
-// use until then.
+// use until then, however short a round trip is.
 func TestCrowd_OfCallersThatComeOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const size, callers, perRoundTrip = 1000, 4000, 50
-		_, ctx, _, r := twoNodes(t, farther, 0, size)
-		began := time.Now()
-		var all sync.WaitGroup
-		for range callers {
-			all.Go(func() { must(t, r.Put(ctx, 0, make([]byte, size))) })
-		}
-		all.Wait()
-		if took, most := time.Since(began), callers/perRoundTrip*2*farther.DelayMax; took > most {
-			t.Errorf("%d calls of a frame have taken %v: want %v at most", callers, took, most)
-		}
-	})
+	near := fault.Config{Delay: 1, DelayMin: 20 * time.Microsecond, DelayMax: 20 * time.Microsecond}
+	for name, cfg := range map[string]fault.Config{"far": farther, "near": near} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const size, callers, perRoundTrip = 1000, 4000, 50
+				_, ctx, _, r := twoNodes(t, cfg, 0, size)
+				began := time.Now()
+				var all sync.WaitGroup
+				for range callers {
+					all.Go(func() { must(t, r.Put(ctx, 0, make([]byte, size))) })
+				}
+				all.Wait()
+				if took, most := time.Since(began), callers/perRoundTrip*2*cfg.DelayMax; took > most {
+					t.Errorf("%d calls of a frame have taken %v: want %v at most", callers, took, most)
+				}
+			})
+		})
+	}
 }
 
 // crowd is callers whose operations are to land in the order of each one's calls.

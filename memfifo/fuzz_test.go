@@ -160,7 +160,7 @@ func FuzzReplies(f *testing.F) {
 			p.queue.PushBack(&wr.node, wr)
 			calls = append(calls, wr)
 		}
-		if p.encodeQueued(now, p.queueShare()) || p.queue.Front() != nil {
+		if p.encodeQueued(now, p.nextTurn(now)) || p.queue.Front() != nil {
 			t.Error("not all requests are in frames")
 		}
 		told := postAll(t, p)

@@ -242,5 +242,6 @@ func (p *peer) postPush(what *request) error {
 		return ErrBusy
 	}
 	p.encodeWhole(what)
+	p.passed++
 	return nil
 }

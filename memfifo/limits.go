@@ -41,13 +41,12 @@ const (
 	// drainPolls is how often drainReceive polls at most: for as much as comes while a batch is
 	// sent, and as much again.
 	drainPolls = 4
-	// queuePart is the part of the window's free frames that puts and pushes which wait take at
-	// a time: where each takes a frame, a caller that is woken finds room for 15 more. So many
-	// times as long, at most, it then waits for its next turn.
-	queuePart = 16
-	// queueLeast is how many frames they fill in any case, as those that are woken may not come
-	// back: what 10 Gbit/s carry in 77 µs.
-	queueLeast = reliable.Window / 4
+	// longestTurn is how many puts and pushes that wait go on at a time, at the most: a quarter of the
+	// window, if each is of a frame. It is what 10 Gbit/s carry in 77 µs.
+	longestTurn = reliable.Window / 4
+	// wakeEvery is how long it takes for one more of them to go on, as long as those that are woken
+	// come back: some twenty times as long as it takes to wake one.
+	wakeEvery = 32 * time.Microsecond
 	// wholePart is the size up to which data is not cut because little is left in a frame. Aligned
 	// words stay whole.
 	wholePart = 256

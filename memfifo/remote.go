@@ -144,6 +144,7 @@ func (r *Remote) pushTogether(recs [][]byte) (done int) {
 			break
 		}
 		done += n
+		p.passed += n
 		if done == len(recs) && p.conn.NeedsPump() || p.conn.BatchReady(reliable.Requests) {
 			p.pump(clock.Now())
 		}

@@ -1,6 +1,8 @@
 package memfifo
 
 import (
+	"time"
+
 	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
@@ -16,9 +18,11 @@ import (
 // an acknowledgement.
 //
 // Calls that wait have no order among each other, nor with one that begins meanwhile. Where
-// thousands wait for room, each for one record, to wake one of them costs several times its record.
-// So the queue takes a part of the room, and those that it wakes find the rest when they come back
-// with their next records, ahead of the queue: few wake-ups, of which each is worth many records.
+// thousands wait for room, each for one record, to wake one of them costs ten times its record. So
+// few of them go on at a time, one for each wakeEvery, and those find the rest of the room when they
+// come back with their next records, ahead of the queue: few wake-ups, of which each is worth many
+// records. A call has its turn after wakeEvery for each one before it, or a round trip for each
+// longestTurn of them.
 
 // enqueue puts a work request behind those that wait.
 func (p *peer) enqueue(wr *workRequest) {
@@ -47,29 +51,41 @@ func (p *peer) fitsFrame(rq *request) bool {
 	return rq.op.size(len(rq.data)) <= p.d.sendSize-reliable.HeaderLen
 }
 
-// mayPassWhole reports whether a request that comes now may go ahead of a queue, and all of it has
-// room.
-func (p *peer) mayPassWhole(rq *request) bool {
-	return p.mayPass() && p.fitsFrame(rq) && p.conn.Filled(reliable.Requests) < reliable.Window-1
+// passes reports whether a request that comes now goes ahead of a queue, as all of it has room, and
+// counts it.
+func (p *peer) passes(rq *request) bool {
+	if !p.mayPass() || !p.fitsFrame(rq) || p.conn.Filled(reliable.Requests) >= reliable.Window-1 {
+		return false
+	}
+	p.passed++
+	return true
 }
 
-// queueShare returns how many frames of the window may be filled when puts and pushes of a frame
-// leave the rest of it to callers that come. More acknowledgements are due then, and the queue goes
-// on with each of these, by a frame at least.
-func (p *peer) queueShare() int {
-	filled := p.conn.Filled(reliable.Requests)
-	return max(queueLeast, filled+(reliable.Window-filled+queuePart-1)/queuePart)
+// nextTurn begins a turn of the queue, and returns how many of its puts and pushes of a frame or less
+// go on: one, one more for each wakeEvery that none has used, and twice as many as the last time if
+// not as many callers have come since as were woken then. The rest of the room is for callers that
+// come. More acknowledgements are due then, and each of these is a turn.
+func (p *peer) nextTurn(now monotime.Time) (calls int) {
+	unused := now.Sub(p.turnAt) - time.Duration(p.woken)*wakeEvery
+	unused = max(0, min(unused, longestTurn*wakeEvery))
+	calls = 1 + int(unused/wakeEvery)
+	if p.passed < p.woken {
+		calls = max(calls, min(2*p.woken, longestTurn))
+	}
+	p.turnAt, p.woken, p.passed = now.Add(-unused), 0, 0
+	return calls
 }
 
-// leavesRoom reports whether a work request waits although there may be room.
-func (p *peer) leavesRoom(wr *workRequest, share int) bool {
-	return p.conn.Filled(reliable.Requests) >= share && !wr.op.hasReply() && p.mayPass() && p.fitsFrame(&wr.request)
+// leavesRoom reports whether a work request waits although there may be room, as the queue has had
+// its turn.
+func (p *peer) leavesRoom(wr *workRequest, calls int) bool {
+	return p.woken >= calls && !wr.op.hasReply() && p.mayPass() && p.fitsFrame(&wr.request)
 }
 
 // encodeQueued turns work requests into frames as far as there is room, and it is theirs. It
 // returns true if it has stopped to send a full batch and more may follow; then it is called again.
-func (p *peer) encodeQueued(now monotime.Time, share int) (again bool) {
-	for wr := p.queue.Front(); wr != nil && !p.leavesRoom(wr, share); wr = p.queue.Front() {
+func (p *peer) encodeQueued(now monotime.Time, calls int) (again bool) {
+	for wr := p.queue.Front(); wr != nil && !p.leavesRoom(wr, calls); wr = p.queue.Front() {
 		switch p.encode(wr) {
 		case noRoom:
 			return false
@@ -83,13 +99,14 @@ func (p *peer) encodeQueued(now monotime.Time, share int) (again bool) {
 			p.unacked.PushBack(&wr.node, wr)
 		}
 		wr.setFramed() // which may free it
+		p.woken++
 	}
 	return false
 }
 
 // sendQueued encodes and sends what there is room for.
 func (p *peer) sendQueued(now monotime.Time) {
-	for share := p.queueShare(); p.encodeQueued(now, share); {
+	for calls := p.nextTurn(now); p.encodeQueued(now, calls); {
 		now = clock.Now() // a batch takes 0.1 ms
 	}
 	p.pump(now)
@@ -98,7 +115,7 @@ func (p *peer) sendQueued(now monotime.Time) {
 // post does what has a reply, or queues it.
 func (p *peer) post(what *request) *workRequest {
 	wr := p.d.newRequest(p, what)
-	if p.queue.Front() != nil && p.mayPassWhole(what) && p.encode(wr) == whole {
+	if p.queue.Front() != nil && p.passes(what) && p.encode(wr) == whole {
 		wr.setFramed()
 		p.pump(clock.Now())
 		return wr
@@ -114,7 +131,7 @@ func (p *peer) post(what *request) *workRequest {
 // d.mu.
 func (p *peer) send(what *request, more bool) *workRequest {
 	first := p.queue.Front() == nil
-	if first && p.encodeParts(what) == whole || !first && p.mayPassWhole(what) && p.encodeWhole(what) {
+	if first && p.encodeParts(what) == whole || !first && p.passes(what) && p.encodeWhole(what) {
 		if !more && p.conn.NeedsPump() {
 			p.pump(clock.Now())
 		}
@@ -144,7 +161,7 @@ func (p *peer) begin(wr *workRequest, more bool) {
 		}
 	}()
 	now := clock.Now()
-	for share := p.queueShare(); p.encodeQueued(now, share); {
+	for calls := p.nextTurn(now); p.encodeQueued(now, calls); {
 		p.drainReceive()
 		now = clock.Now()
 	}
