@@ -14,15 +14,15 @@ import (
 //	caller ── push ──> [ wr 3 | wr 2 | wr 1 ] ── encode ──> frames ── pump ──> link
 //	                                                        local completion: all of it is here
 //
-// encode runs wherever there may be room: in the caller that posts, and in the goroutine that takes
-// an acknowledgement.
+// encode runs wherever there may be room: in the caller that posts, and in the goroutine that
+// takes an acknowledgement.
 //
 // Calls that wait have no order among each other, nor with one that begins meanwhile. Where
 // thousands wait for room, each for one record, to wake one of them costs ten times its record. So
-// few of them go on at a time, one for each wakeEvery, and those find the rest of the room when they
-// come back with their next records, ahead of the queue: few wake-ups, of which each is worth many
-// records. A call has its turn after wakeEvery for each one before it, or a round trip for each
-// longestTurn of them.
+// few of them go on at a time, one for each wakeEvery, and those find the rest of the room when
+// they come back with their next records, ahead of the queue: few wake-ups, of which each is worth
+// many records. A call has its turn after wakeEvery for each one before it, or a round trip for
+// each longestTurn of them.
 
 // enqueue puts a work request behind those that wait.
 func (p *peer) enqueue(wr *workRequest) {
@@ -51,8 +51,8 @@ func (p *peer) fitsFrame(rq *request) bool {
 	return rq.op.size(len(rq.data)) <= p.d.sendSize-reliable.HeaderLen
 }
 
-// passes reports whether a request that comes now goes ahead of a queue, as all of it has room, and
-// counts it.
+// passes reports whether a request that comes now goes ahead of a queue, as all of it has room,
+// and counts it.
 func (p *peer) passes(rq *request) bool {
 	if !p.mayPass() || !p.fitsFrame(rq) || p.conn.Filled(reliable.Requests) >= reliable.Window-1 {
 		return false
@@ -61,10 +61,10 @@ func (p *peer) passes(rq *request) bool {
 	return true
 }
 
-// nextTurn begins a turn of the queue, and returns how many of its puts and pushes of a frame or less
-// go on: one, one more for each wakeEvery that none has used, and twice as many as the last time if
-// not as many callers have come since as were woken then. The rest of the room is for callers that
-// come. More acknowledgements are due then, and each of these is a turn.
+// nextTurn begins a turn of the queue, and returns how many of its puts and pushes of a frame or
+// less go on: one, one more for each wakeEvery that none has used, and twice as many as the last
+// time if not as many callers have come since as were woken then. The rest of the room is for
+// callers that come. More acknowledgements are due then, and each of these is a turn.
 func (p *peer) nextTurn(now monotime.Time) (calls int) {
 	unused := now.Sub(p.turnAt) - time.Duration(p.woken)*wakeEvery
 	unused = max(0, min(unused, longestTurn*wakeEvery))
@@ -83,7 +83,8 @@ func (p *peer) leavesRoom(wr *workRequest, calls int) bool {
 }
 
 // encodeQueued turns work requests into frames as far as there is room, and it is theirs. It
-// returns true if it has stopped to send a full batch and more may follow; then it is called again.
+// returns true if it has stopped to send a full batch and more may follow; then it is called
+// again.
 func (p *peer) encodeQueued(now monotime.Time, calls int) (again bool) {
 	for wr := p.queue.Front(); wr != nil && !p.leavesRoom(wr, calls); wr = p.queue.Front() {
 		switch p.encode(wr) {
@@ -127,8 +128,8 @@ func (p *peer) post(what *request) *workRequest {
 
 // send does a put or push as far as there is room. With more to come it leaves a frame that is not
 // full unsent. What fits the window needs no work request: it goes into frames at once. If it may
-// not, there is nothing to do but to wait, for the work request that send returns. The caller holds
-// d.mu.
+// not, there is nothing to do but to wait, for the work request that send returns. The caller
+// holds d.mu.
 func (p *peer) send(what *request, more bool) *workRequest {
 	first := p.queue.Front() == nil
 	if first && p.encodeParts(what) == whole || !first && p.passes(what) && p.encodeWhole(what) {
