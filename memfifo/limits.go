@@ -41,8 +41,8 @@ const (
 	// drainPolls is how often drainReceive polls at most: for as much as comes while a batch is
 	// sent, and as much again.
 	drainPolls = 4
-	// longestTurn is how many puts and pushes that wait go on at a time, at the most: a quarter of the
-	// window, if each is of a frame. It is what 10 Gbit/s carry in 77 µs.
+	// longestTurn is how many puts and pushes that wait go on at a time, at the most: a quarter of
+	// the window, if each is of a frame. It is what 10 Gbit/s carry in 77 µs.
 	longestTurn = reliable.Window / 4
 	// wakeEvery is how long it takes for one more of them to go on, as long as those that are woken
 	// come back: some twenty times as long as it takes to wake one.
