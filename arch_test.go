@@ -36,7 +36,7 @@ var floors = []struct {
 	imports []string
 }{
 	{"cmd/rawlane", []string{"cmd/rawlane/internal/..."}},
-	{"cmd/rawlane/internal/cli", []string{"internal/filelink", "mcd", "barrier/schedule", "vlan/plan", "vlan/topology"}},
+	{"cmd/rawlane/internal/cli", []string{"internal/outfile", "mcd", "barrier/schedule", "vlan/plan", "vlan/topology"}},
 	{"cmd/rawlane/internal/...", verbImports},
 	{"cmd/rawlane/internal/cli/clitest", []string{"cmd/rawlane/internal/cli"}},
 	{"examples/...", public},
@@ -90,7 +90,7 @@ var floors = []struct {
 	{"vlan/manager/api", []string{"vlan", "vlan/plan", "vlan/manager/internal/rib", "transport"}},
 	{"vlan/manager/coordinator", []string{"vlan/control", "vlan/plan", "vlan/topology", "vlan/manager", "vlan/manager/api", "transport", "internal/clock", "internal/monotime"}},
 	{"vlan/manager/failover", []string{"vlan", "vlan/control", "vlan/manager/...", "mcd", "transport", "internal/monotime", "internal/clock"}},
-	{"vlan/manager/server", []string{"vlan", "vlan/plan", "vlan/topology", "vlan/manager/api", "vlan/manager/internal/rib", "transport", "internal/filelink", "internal/filelock", "internal/room", "internal/unixsocket"}},
+	{"vlan/manager/server", []string{"vlan", "vlan/plan", "vlan/topology", "vlan/manager/api", "vlan/manager/internal/rib", "transport", "internal/outfile", "internal/filelock", "internal/room", "internal/unixsocket"}},
 	{"vlan/manager/internal/managertest", []string{"vlan", "vlan/plan", "vlan/manager", "vlan/manager/server", "transport"}},
 	{"vlan/manager/internal/rib", []string{"vlan", "vlan/plan", "transport"}},
 	{"sim", []string{"internal/impair", "internal/monotime", "internal/prng", "internal/timewheel"}},
@@ -126,7 +126,7 @@ var floors = []struct {
 	{"internal/cpuset", nil},
 	{"internal/crc32c", nil},
 	{"internal/fuzzseed", nil},
-	{"internal/filelink", nil},
+	{"internal/outfile", nil},
 	{"internal/filelock", nil},
 	{"internal/kernellink", []string{"internal/testbed", "transport", "transport/linktest"}},
 	{"internal/list", nil},

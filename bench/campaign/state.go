@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/internal/filelock"
+	"github.com/rawlane/rawlane/internal/outfile"
 )
 
 // state is what is done, as the file has it.
@@ -125,10 +126,7 @@ func (s *state) write() error {
 	}
 	err = os.MkdirAll(filepath.Dir(s.path), 0o755)
 	if err == nil {
-		err = os.WriteFile(s.path+".new", b, 0o644)
-	}
-	if err == nil {
-		err = os.Rename(s.path+".new", s.path)
+		err = outfile.Replace(s.path, b)
 	}
 	if err != nil {
 		return fmt.Errorf("state: %w", err)

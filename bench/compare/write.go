@@ -21,6 +21,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/rawlane/rawlane/bench/harness"
+	"github.com/rawlane/rawlane/internal/outfile"
 )
 
 // checkFile finds out whether a file can be written, before the run whose results it is to have,
@@ -63,7 +64,7 @@ func (c *compare) write(file string) error {
 		}
 		fmt.Fprintf(&text, "\n## %s\n\n%s\n![%s](%s)\n", g.title, g.markdown(), g.title, picture)
 	}
-	return harness.WriteFile(file, []byte(text.String()))
+	return outfile.Replace(file, []byte(text.String()))
 }
 
 // Size of pictures.
@@ -126,5 +127,5 @@ func (g *grid) draw(file string) error {
 	if _, err := w.WriteTo(&b); err != nil {
 		return err
 	}
-	return harness.WriteFile(file, b.Bytes())
+	return outfile.Replace(file, b.Bytes())
 }

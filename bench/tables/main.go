@@ -31,6 +31,7 @@ import (
 	"strings"
 
 	"github.com/rawlane/rawlane/bench/harness"
+	"github.com/rawlane/rawlane/internal/outfile"
 )
 
 func main() {
@@ -148,7 +149,7 @@ func (d *document) write(outputs map[string]string) error {
 		b.content = shown
 	}
 	if after := d.String(); after != string(text) {
-		errs = append(errs, harness.WriteFile(d.name, []byte(after)))
+		errs = append(errs, outfile.Replace(d.name, []byte(after)))
 	}
 	return errors.Join(errs...)
 }

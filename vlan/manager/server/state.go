@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/filelink"
+	"github.com/rawlane/rawlane/internal/outfile"
 	"github.com/rawlane/rawlane/internal/filelock"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/manager/api"
@@ -279,7 +279,7 @@ func followLinks(path string) (string, error) {
 	if i, err := os.Stat(path); err == nil && !i.Mode().IsRegular() {
 		return "", fmt.Errorf("state %s: its type is %v (want a regular file: --state chooses)", path, i.Mode().Type())
 	}
-	file, err := filelink.Follow(path)
+	file, err := outfile.Follow(path)
 	if err != nil {
 		return "", fmt.Errorf("state %w (want a regular file: --state chooses)", err)
 	}

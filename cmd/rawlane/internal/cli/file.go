@@ -4,14 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"runtime"
-	"strings"
-	"syscall"
 
-	"github.com/rawlane/rawlane/internal/filelink"
+	"github.com/rawlane/rawlane/internal/outfile"
 )
 
 // WriteFile replaces the file that a flag names: all of the content or none, also where the power
@@ -20,7 +15,7 @@ func WriteFile(flag, file string, content []byte) error {
 	if err := NotStandard("--"+flag, file); err != nil {
 		return err
 	}
-	return fileError(flag, file, replaceFile(file, content))
+	return fileError(flag, file, outfile.Replace(file, content))
 }
 
 // CheckFile tells before a long run that WriteFile could not write the file, and changes nothing
@@ -32,19 +27,7 @@ func CheckFile(flag, file string) error {
 	if err := NotStandard("--"+flag, file); err != nil {
 		return err
 	}
-	info, err := os.Stat(file)
-	if err == nil && info.IsDir() {
-		return fileError(flag, file, syscall.EISDIR)
-	}
-	target, inPlace := resolve(file)
-	if inPlace {
-		return nil
-	}
-	part, err := writePart(target, nil)
-	if err == nil {
-		err = os.Remove(part)
-	}
-	return fileError(flag, file, err)
+	return fileError(flag, file, outfile.Check(file))
 }
 
 // NotStandard refuses "-" for a file that is written: it would be a file of that name, where
@@ -78,58 +61,4 @@ func FolderError(variable string, err error) error {
 		}
 	}
 	return fmt.Errorf("%w (want %s to name a folder that is there and that you may write to)", err, variable)
-}
-
-// writePart makes a file beside the one that is to be replaced, and has the disk keep it. It is the
-// caller's own: others may write the same file, on other hosts too, and what users have beside it
-// stays. After an error nothing is left.
-func writePart(file string, content []byte) (part string, err error) {
-	part = fmt.Sprintf("%s.%016x.part", file, rand.Uint64())
-	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return part, err
-	}
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		_ = os.Remove(part) // the first error is the one to report
-	}
-	return part, err
-}
-
-// resolve follows links to what is to be written: a link that were replaced would be gone. What is
-// no regular file, or a name of one that is open, such as /dev/stdout, is written in place.
-func resolve(file string) (target string, inPlace bool) {
-	if info, err := os.Stat(file); err == nil { // else it is not there yet
-		if !info.Mode().IsRegular() {
-			return file, true
-		}
-		whole, err := filepath.Abs(file)
-		if err == nil && (strings.HasPrefix(whole, "/dev/") || strings.HasPrefix(whole, "/proc/")) {
-			return file, true
-		}
-	}
-	target, err := filelink.Follow(file)
-	if err != nil {
-		return file, true // the write says why
-	}
-	return target, false
-}
-
-// replaceFile writes beside the file and then renames, unless it is written in place.
-func replaceFile(file string, content []byte) error {
-	file, inPlace := resolve(file)
-	if inPlace {
-		return os.WriteFile(file, content, 0o666)
-	}
-	part, err := writePart(file, content)
-	if err != nil {
-		return err
-	}
-	if err = os.Rename(part, file); err != nil {
-		_ = os.Remove(part) // the first error is the one to report
-	}
-	return err
 }

@@ -1,5 +1,4 @@
-// Package filelink is symbolic links to files that are replaced: it is what they lead to that is.
-package filelink
+package outfile
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package filelink
+package outfile
 
 import (
 	"errors"
