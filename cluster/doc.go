@@ -20,10 +20,11 @@
 // the address that it had. Discovery needs a number for each node, 0 to n-1, the number n, and a
 // network that passes broadcasts. It needs no IP and no names.
 //
-// Join reports two nodes with one number and two numbers with one address (mcd.ErrConflict, with
-// both addresses), and nodes that expect another number of nodes or networks (ErrMismatch). When
-// the context ends, it reports which nodes were heard, which are missing, and whether one uses
-// another version of the wire format (ErrIncomplete).
+// Join reports two nodes with one number, also of a machine and its clone with one address, and two
+// numbers with one address (mcd.ErrConflict, with both addresses), and nodes that expect another
+// number of nodes or networks (ErrMismatch). When the context ends, it reports which nodes were
+// heard, which are missing, and whether one uses another version of the wire format
+// (ErrIncomplete).
 //
 // Without a key (mcd.Config.KeyFile) discovery does not authenticate: any station on the segment
 // can claim a number that is free. With one, any holder of the key can.

@@ -174,7 +174,12 @@ func (m *Membership) fault() error {
 	a, b := peer(f.A).Node, peer(f.B).Node
 	switch f.Kind {
 	case discovery.SameNumber, discovery.SameAddress:
-		return fmt.Errorf("cluster %d: %w", m.ep.Cluster(), &mcd.ConflictError{A: a, B: b})
+		err := fmt.Errorf("cluster %d: %w", m.ep.Cluster(), &mcd.ConflictError{A: a, B: b})
+		if a.ID == b.ID && slices.Equal(a.MACs, b.MACs) {
+			err = fmt.Errorf("%w, on two hosts: is one a clone of the other? "+
+				"(give each a MAC and a number of its own)", err)
+		}
+		return err
 	case discovery.OtherSize:
 		return &MismatchError{Self: a, Other: b,
 			Msg: fmt.Sprintf("it expects %d nodes (give all the same number)", f.Size)}

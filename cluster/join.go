@@ -170,25 +170,15 @@ func (m *Membership) handle(msg *mcd.Message) {
 	moves := m.core.Moves()
 	m.out = m.core.Handle(clock.Now(), uint16(msg.From.Node), msg.Src, msg.NIC, &a, m.out[:0])
 	if m.core.Moves() != moves && m.core.State() == discovery.Complete {
-		m.move(msg.From.Node, mcd.Place(a.Place))
+		// Before the answer by which the node becomes complete: groups that are made from then on
+		// have the same places on all. The addresses are as they were.
+		m.ep.SetPlace(msg.From.Node, mcd.Place(a.Place))
 	}
 	_ = m.send() // what is lost is announced again
 	after, still := m.core.Deadline()
 	if (after != before || waiting != still) && !m.turn.Done() {
 		m.turn.Complete(nil) // discover waits for the old deadline
 	}
-}
-
-// move gives a node that has begun anew its new place in the endpoint's table, before the answer by
-// which that node becomes complete: groups that are made from then on have the same places on all.
-func (m *Membership) move(node mcd.NodeID, place mcd.Place) {
-	nodes := m.ep.Nodes()
-	i := slices.IndexFunc(nodes, func(n mcd.Node) bool { return n.ID == node })
-	if i < 0 {
-		return // the program has changed the table
-	}
-	nodes[i].Place = place
-	_ = m.ep.SetNodes(nodes) // the addresses are as they were
 }
 
 // send sends the core's announcements by each network. That a link is busy, or down for a moment,

@@ -91,6 +91,43 @@ func joinAll(nodes []*mcd.Endpoint, size int, timeout time.Duration) []outcome {
 	return results
 }
 
+// cloned is a link of two machines with one address.
+type cloned struct{ transport.Link }
+
+func (cloned) MAC() transport.MAC { return transport.MAC{2, 0, 0, 0, 0, 7} }
+
+func (l cloned) Poll(frames []transport.Frame) (int, error) {
+	n, err := l.Link.Poll(frames)
+	for i := range frames[:n] {
+		frames[i].Src = l.MAC()
+	}
+	return n, err
+}
+
+// Two machines of one number and one address, as clones have them, do not join, and are told what to
+// do.
+func TestClonesDoNotJoin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSegment(t, 1)
+		var errs [2]error
+		var joining sync.WaitGroup
+		for k := range errs {
+			e := s.node(mcd.Config{Node: 1}, cloned{s.links()[0]})
+			joining.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				_, errs[k] = cluster.Join(ctx, e, cluster.Config{Nodes: 2, Place: mcd.Place{Host: uint64(k + 1), Cores: 1, Usable: 1}})
+			})
+		}
+		joining.Wait()
+		for k, err := range errs {
+			if !errors.Is(err, mcd.ErrConflict) || !strings.Contains(err.Error(), "clone of the other? (give each a MAC") {
+				t.Errorf("clone %d: %v", k, err)
+			}
+		}
+	})
+}
+
 func TestAllMeet(t *testing.T) {
 	for _, c := range []struct{ nodes, networks int }{{1, 1}, {2, 1}, {3, 2}, {32, 1}} {
 		t.Run(fmt.Sprintf("%d nodes on %d networks", c.nodes, c.networks), func(t *testing.T) {

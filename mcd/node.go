@@ -47,6 +47,25 @@ func (e *Endpoint) Nodes() []Node { return cloneNodes(e.table.Load().nodes) }
 func (e *Endpoint) SetNodes(nodes []Node) error {
 	e.tableMu.Lock()
 	defer e.tableMu.Unlock()
+	return e.setNodes(nodes)
+}
+
+// SetPlace changes where a node of the table runs, and nothing else: what SetNodes sets meanwhile
+// stays. If the table does not list the node it does nothing.
+func (e *Endpoint) SetPlace(node NodeID, place Place) {
+	e.tableMu.Lock()
+	defer e.tableMu.Unlock()
+	nodes := e.Nodes()
+	i := slices.IndexFunc(nodes, func(n Node) bool { return n.ID == node })
+	if i < 0 {
+		return
+	}
+	nodes[i].Place = place
+	_ = e.setNodes(nodes) // it is the table in force but for the place, and so no error
+}
+
+// setNodes is SetNodes. The caller holds tableMu.
+func (e *Endpoint) setNodes(nodes []Node) error {
 	nodes = cloneNodes(nodes)
 	slices.SortStableFunc(nodes, func(a, b Node) int { return int(a.ID) - int(b.ID) })
 	if err := checkNodes(nodes, len(e.nics)); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -37,6 +38,44 @@ func TestNodes_AreSorted(t *testing.T) {
 	twice.MACs[0][1]++
 	if err := e.SetNodes([]mcd.Node{node(7), node(0), twice}); !errors.Is(err, mcd.ErrConflict) {
 		t.Errorf("a number twice, and another one between: %v", err)
+	}
+}
+
+// A place that is set beside a new node table undoes nothing of it, whichever comes first.
+func TestSetPlace(t *testing.T) {
+	e, err := mcd.Open(mcd.Config{}, switched(t, 1)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	nodes := []mcd.Node{{ID: 1, MACs: []transport.MAC{{2, 9, 0, 0, 0, 1}}}, {ID: 2, MACs: []transport.MAC{{2, 9, 0, 0, 0, 2}}}}
+	var placing sync.WaitGroup
+	stop := make(chan struct{})
+	placing.Go(func() {
+		for host := uint64(1); ; host++ {
+			select {
+			case <-stop:
+				return
+			default:
+				e.SetPlace(1, mcd.Place{Host: host})
+				e.SetPlace(3, mcd.Place{Host: host}) // no such node
+			}
+		}
+	})
+	defer placing.Wait()
+	defer close(stop)
+	for k := range 2000 {
+		want := nodes[:1+k%2]
+		if err := e.SetNodes(want); err != nil {
+			t.Error(err)
+		}
+		if got := e.Nodes(); len(got) != len(want) {
+			t.Fatalf("%v, want %v", got, want)
+		}
+	}
+	e.SetPlace(2, mcd.Place{Host: 7})
+	if got := e.Nodes(); len(got) != 2 || got[1].Place != (mcd.Place{Host: 7}) || got[1].MACs[0] != nodes[1].MACs[0] {
+		t.Errorf("%v", got)
 	}
 }
 

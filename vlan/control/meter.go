@@ -1,10 +1,12 @@
 package control
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
@@ -21,6 +23,9 @@ const (
 	// rate to its destination counts instead. Counters count when a frame is queued, so a little
 	// more than the cable carries is possible.
 	impossible = 4
+	// comeBack is how long after a node's counters have begun anew its programs may still be coming
+	// back to its manager, each with all that it has counted: they try at least every 3 s.
+	comeBack = 4 * time.Second
 	// mostly is the part of a pair's bytes that must have one VID for the pair to use it.
 	mostly = 0.9
 )
@@ -36,7 +41,8 @@ type Sample struct {
 }
 
 // SentTo is how much a node has sent to another with one VID, since an instant that stays the same:
-// as vlan.Sent, but by node. A counter that goes back has begun anew from 0.
+// as vlan.Sent, but by node. Where a counter goes back, or is gone, the node's have begun anew, as
+// with its manager: for a while what they show counts as missing.
 type SentTo struct {
 	Node  int
 	VID   transport.VID
@@ -46,8 +52,8 @@ type SentTo struct {
 // observation is what passed in one period.
 type observation struct {
 	flows   traffic.Matrix
-	vids    map[plan.Pair]transport.VID // that pairs used, or several
-	missing []bool                      // by node: its counters could not be read
+	vids    map[plan.Pair]transport.VID // that pairs used, or several; not of missing nodes
+	missing []bool                      // by node: its counters could not be read, or begin anew
 }
 
 // several is the VID of most frames to a destination, or of a pair, if there is no one such VID.
@@ -72,6 +78,7 @@ type nodeMeter struct {
 	last    *reading       // of an earlier one
 	sent    map[int]sentBy // by destination, in the last period with a sample
 	missed  int            // periods since then
+	anew    monotime.Time  // when counters were seen to begin anew; the origin: not of late
 }
 
 // reading is a Sample.
@@ -123,9 +130,10 @@ func (m *meter) endPeriod() (o observation, ok bool) {
 	o = observation{vids: make(map[plan.Pair]transport.VID), missing: make([]bool, len(m.nodes))}
 	for from := range m.nodes {
 		n := &m.nodes[from]
-		if n.pending != nil {
+		if n.isComparable() {
 			n.compare(m.hosts[from].Rate)
 		} else {
+			n.last, n.pending = cmp.Or(n.pending, n.last), nil
 			o.missing[from] = true
 			if n.missed++; n.missed > maxMissed {
 				n.sent = nil
@@ -135,6 +143,9 @@ func (m *meter) endPeriod() (o observation, ok bool) {
 		for _, to := range slices.Sorted(maps.Keys(n.sent)) {
 			if s := n.sent[to]; s.rate > 0 {
 				o.flows = append(o.flows, traffic.Flow{From: from, To: to, Rate: s.rate})
+				if o.missing[from] {
+					continue // it may send by another VID since
+				}
 				pair := plan.PairOf(from, to)
 				if vid, both := o.vids[pair]; both && vid != s.vid {
 					s.vid = several
@@ -146,8 +157,28 @@ func (m *meter) endPeriod() (o observation, ok bool) {
 	return o, ok
 }
 
-// compare makes rates from the pending reading and the one before, which it replaces. A counter
-// that went back, or a new one, counts from 0.
+// isComparable reports whether there is a pending reading, and its counters have not begun anew of
+// late.
+func (n *nodeMeter) isComparable() bool {
+	if n.pending == nil || n.last == nil {
+		return n.pending != nil
+	}
+	for c, had := range n.last.bytes {
+		if bytes, there := n.pending.bytes[c]; !there || bytes < had {
+			n.anew, n.missed = n.pending.at, 0
+			return false
+		}
+	}
+	if n.anew == (monotime.Time{}) || n.last.at.Sub(n.anew) >= comeBack {
+		n.anew = monotime.Time{}
+		return true
+	}
+	n.missed = 0 // it can be read: its last rates go on to count
+	return false
+}
+
+// compare makes rates from the pending reading and the one before, which it replaces. A new counter
+// counts from 0.
 func (n *nodeMeter) compare(cable topology.Rate) {
 	now, last := n.pending, n.last
 	n.pending, n.last, n.missed = nil, now, 0
@@ -162,9 +193,7 @@ func (n *nodeMeter) compare(cable topology.Rate) {
 	}
 	sent := make(map[int]total)
 	for c, bytes := range now.bytes {
-		if had := last.bytes[c]; bytes >= had {
-			bytes -= had
-		}
+		bytes -= last.bytes[c]
 		t := sent[c.to]
 		t.broken = t.broken || float64(bytes)*8/seconds > impossible*float64(cable)
 		t.bytes += bytes

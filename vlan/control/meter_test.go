@@ -23,7 +23,7 @@ func meterOf(t *testing.T) (*topology.Topology, meter) {
 }
 
 // A node is missing in a period without a sample of it, its last rates count for three periods, and
-// no longer.
+// no longer. By which VIDs it sends meanwhile is not known.
 func TestMeterMissesNodes(t *testing.T) {
 	_, m := meterOf(t)
 	now := monotime.At(time.Hour)
@@ -48,8 +48,41 @@ func TestMeterMissesNodes(t *testing.T) {
 	}
 	for k := range 4 {
 		o, _ := m.endPeriod()
-		if !o.missing[0] || (len(o.flows) == 1) != (k < 3) {
+		if !o.missing[0] || (len(o.flows) == 1) != (k < 3) || len(o.vids) > 0 {
 			t.Errorf("%d periods without a sample: %+v", k+1, o)
+		}
+	}
+}
+
+// Counters that begin anew, as they do with a manager, are none of a burst: neither as the programs
+// come back to it one by one, with all that they have counted, nor once they are back.
+func TestMeterOfAManagerThatBeginsAnew(t *testing.T) {
+	const rate = 1000 // bytes a second to node 1, and as many to node 2
+	_, m := meterOf(t)
+	for second := range uint64(20) {
+		s := Sample{Node: 0, At: monotime.At(time.Duration(second) * time.Second)}
+		first, other := second*rate, uint64(0) // of two programs that run for long, and of one that ends
+		if second < 10 {
+			other = second * rate
+		}
+		switch { // what the manager knows, which begins anew after 10 s
+		case second == 10:
+		case second == 11:
+			s.Sent = []SentTo{{1, 1, first / 2}}
+		default:
+			s.Sent = []SentTo{{1, 1, first + other}, {2, 1, first}}
+		}
+		if err := m.observe(s); err != nil {
+			t.Fatal(err)
+		}
+		o, _ := m.endPeriod()
+		for _, f := range o.flows {
+			if f.Rate > 2*8*rate {
+				t.Errorf("second %d: %v, want no burst", second, f)
+			}
+		}
+		if missing := 10 <= second && second < 15; o.missing[0] != missing {
+			t.Errorf("second %d: missing %v", second, o.missing[0])
 		}
 	}
 }

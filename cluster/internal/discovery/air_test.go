@@ -142,13 +142,19 @@ func TestMeetsInSpiteOfLoss(t *testing.T) {
 	}
 }
 
-// doubles runs a whole cluster and one more node, of the last one's number, and returns how many of these two have met.
-func (w *air) doubles(spread time.Duration) (met int) {
+// doubles runs a whole cluster and one more node, of the last one's number, at another address or, as a clone of its
+// machine, at the same one. It returns how many of these two have met.
+func (w *air) doubles(spread time.Duration, clone bool) (met int) {
 	for k := range w.size {
-		w.add(station(k, 1), spread)
+		s := station(k, 1)
+		s.Place.Host = 1
+		w.add(s, spread)
 	}
 	double := station(w.size-1, 1)
-	double.MACs = []transport.MAC{mac(w.size, 0)}
+	double.Place.Host = 2
+	if !clone {
+		double.MACs = []transport.MAC{mac(w.size, 0)}
+	}
 	w.add(double, spread)
 	w.run(spread + 10*SettleInterval) // a node that starts after another has failed goes on seeking
 	for _, n := range w.nodes {
@@ -166,8 +172,8 @@ func TestDoubles(t *testing.T) {
 		for _, spread := range []time.Duration{0, AnswerInterval / 2, 2 * AnswerInterval, SettleInterval, 4 * SettleInterval} {
 			t.Run(fmt.Sprintf("nodes 0 to %d and another %d within %v", size-1, size-1, spread), func(t *testing.T) {
 				for seed := range seeds(200) {
-					w := newAir(seed, size, 0)
-					if met := w.doubles(spread); met > 1 || w.count(Failed) == 0 {
+					w, clone := newAir(seed, size, 0), seed%2 == 1
+					if met := w.doubles(spread, clone); met > 1 || w.count(Failed) == 0 {
 						t.Fatalf("seed %d: %d nodes %d have met, %d nodes have failed", seed, met, size-1, w.count(Failed))
 					}
 				}
@@ -183,7 +189,7 @@ func TestDoublesInSpiteOfLoss(t *testing.T) {
 		both := 0
 		for seed := range runs {
 			w := newAir(seed, size, 0.3)
-			if w.doubles(SettleInterval) > 1 {
+			if w.doubles(SettleInterval, false) > 1 {
 				both++
 			}
 		}

@@ -6,6 +6,7 @@
 //	Seeking   the last other node      Settling  "I am k, complete" soon
 //	Seeking   a conflict               Failed    "I am k", so that the other one notices too
 //	Seeking   another size, 3 times    Failed    the same; before that, nothing
+//	Seeking   other NICs, 3 times      Failed    the same
 //	Settling  "I am j, seeking"        Settling  "I am k, complete" soon
 //	Settling  a conflict               Failed    "I am k"
 //	Settling  SettleInterval is over   Complete  -
@@ -263,7 +264,7 @@ func (d *Discovery) Handle(
 	if d.state == Failed || int(a.NIC) >= len(a.MACs) || a.MACs[a.NIC] != src {
 		return out // forged, or an address was changed on the way
 	}
-	if node == d.self.Node && slices.Equal(a.MACs, d.self.MACs) {
+	if node == d.self.Node && slices.Equal(a.MACs, d.self.MACs) && !d.isClone(a.Place) {
 		return out // this node's own, which came back
 	}
 	s := Station{Node: node, MACs: a.MACs, Name: a.Name, NIC: nic, Place: a.Place}
@@ -292,12 +293,19 @@ func (d *Discovery) Handle(
 	return out
 }
 
+// isClone reports whether a node of this one's number and addresses is on another host: a clone of
+// this machine, both of which run.
+func (d *Discovery) isClone(p Place) bool {
+	return p.Host != d.self.Place.Host && p.Host != 0 && d.self.Place.Host != 0
+}
+
 // isSure reports whether a fault may end discovery. That a station expects another cluster may be
 // one stray frame, of a program that ran before or of nobody here: it must say so again. Who seeks
 // does, every LastInterval at least.
 func (d *Discovery) isSure(now monotime.Time, f Fault) bool {
-	if f.Kind != OtherSize && f.Kind != OutOfRange {
-		return true
+	otherNICs := f.Kind == OtherNetwork && len(f.A.MACs) != len(f.B.MACs)
+	if f.Kind != OtherSize && f.Kind != OutOfRange && !otherNICs {
+		return true // it may be in this cluster, which could be complete before it says so again
 	}
 	d.fault = f
 	s, known := d.suspects[f.B.Node]

@@ -58,6 +58,25 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// Of a node on another host that has this one's number and address, it is told to the user; on this
+// host, or where one of them does not say, it is this node's own announcement that came back.
+func TestClones(t *testing.T) {
+	for _, c := range []struct {
+		own, other uint64
+		clone      bool
+	}{{7, 8, true}, {7, 7, false}, {7, 0, false}, {0, 7, false}, {0, 0, false}} {
+		self := station(0, 1)
+		self.Place.Host = c.own
+		m := New(monotime.At(0), self, 2, 1)
+		a := announce(station(0, 1), 2, true)
+		a.Place.Host = c.other
+		m.Handle(monotime.At(1), 0, mac(0, 0), 0, a, nil)
+		if got := m.State() == Failed && m.Fault().Kind == SameNumber; got != c.clone {
+			t.Errorf("hosts %d and %d: clone %v, want %v", c.own, c.other, got, c.clone)
+		}
+	}
+}
+
 // Some networks give a node its own frames back.
 func TestOwnAnnouncementComesBack(t *testing.T) {
 	m := New(monotime.At(0), station(0, 1), 2, 1)

@@ -208,12 +208,16 @@ func TestStates(t *testing.T) {
 		{"this node's address", SameAddress, 2, station(0, 1), 3},
 		{"another's number", SameNumber, 1, station(8, 1), 3},
 		{"another's address", SameAddress, 2, station(1, 1), 3},
-		{"more networks", OtherNetwork, 2, station(2, 2), 3},
+		{"networks in another order", OtherNetwork, 2, station(2, 1), 3},
 	} {
 		t.Run("Seeking, "+c.name+": fails, and lets the other know", func(t *testing.T) {
 			m := start()
 			m.Handle(now, 1, mac(1, 0), 0, announce(station(1, 1), 3, true), nil)
-			out := m.Handle(now, c.node, c.s.MACs[0], 0, announce(c.s, c.size, true), nil)
+			nic := 0
+			if c.kind == OtherNetwork {
+				nic = 1 // of what was sent by network 0
+			}
+			out := m.Handle(now, c.node, c.s.MACs[0], nic, announce(c.s, c.size, true), nil)
 			if m.State() != Failed || m.Fault().Kind != c.kind || len(out) != 1 || m.Fault().B.Node != c.node {
 				t.Errorf("%v, %+v, %+v", m.State(), m.Fault(), out)
 			}
@@ -227,13 +231,15 @@ func TestStates(t *testing.T) {
 		kind FaultKind
 		node int
 		size int
+		nics int
 	}{
-		{"another size", OtherSize, 2, 4},
-		{"a number out of range", OutOfRange, 3, 3},
+		{"another size", OtherSize, 2, 4, 1},
+		{"a number out of range", OutOfRange, 3, 3, 1},
+		{"more networks", OtherNetwork, 2, 3, 2},
 	} {
 		const sure, suspected = 500 * time.Millisecond, 2 * time.Second
 		hear := func(m *Discovery, at time.Duration) []Send {
-			return m.Handle(now.Add(at), uint16(c.node), mac(c.node, 0), 0, announce(station(c.node, 1), c.size, true), nil)
+			return m.Handle(now.Add(at), uint16(c.node), mac(c.node, 0), 0, announce(station(c.node, c.nics), c.size, true), nil)
 		}
 		t.Run("Seeking, "+c.name+", once or in a burst: goes on", func(t *testing.T) {
 			m := start()

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/linktest"
 	"github.com/rawlane/rawlane/vlan/control"
@@ -40,6 +41,39 @@ func TestADrainThatFailsChangesTheRoute(t *testing.T) {
 		for _, m := range moved {
 			if !m.Drained || m.Reason == control.MoveMissed || !errors.Is(m.Err, transport.ErrInterfaceDown) {
 				t.Errorf("%v: drained %v, %v", m, m.Drained, m.Err)
+			}
+		}
+	})
+}
+
+// deaf is a link whose network takes frames and delivers none.
+type deaf struct{ transport.Link }
+
+func (deaf) Send(frames []transport.Frame) (int, error) { return len(frames), nil }
+
+// A drain that nobody answers takes no time from those of other peers, which wait for it.
+func TestDrainsDoNotExpireInEachOthersTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t, func(k int) transport.Link {
+			l, _ := linktest.Pipe()
+			return deaf{at{l, transport.MAC{2, 0xee, 0, 0, 0, byte(k)}}}
+		})
+		n.watch(t)
+		time.Sleep(3 * time.Second)
+		n.cables[0][0].SetUp(false)
+		time.Sleep(settle)
+		n.moves.take()
+		n.cables[0][0].SetUp(true)
+		time.Sleep(3 * watched.WaitToRestore)
+		n.expectVIDs(t, 1)
+		moved := n.moves.take()
+		if len(moved) != 8 {
+			t.Errorf("%d moves back, want 8: %v", len(moved), moved)
+		}
+		for _, m := range moved {
+			var silent *mcd.NoAnswerError
+			if !errors.As(m.Err, &silent) || silent.Silent != 200*time.Millisecond {
+				t.Errorf("%v: want that its own drain has waited for 200 ms", m)
 			}
 		}
 	})

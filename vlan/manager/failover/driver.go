@@ -15,8 +15,13 @@ import (
 	"github.com/rawlane/rawlane/vlan/manager/api"
 )
 
-// drainTimeout bounds a drain: a VID that does not answer for so long is about to be given up.
-const drainTimeout = 200 * time.Millisecond
+const (
+	// drainTimeout bounds a drain: a VID that does not answer for so long is about to be given up.
+	drainTimeout = 200 * time.Millisecond
+	// maxDrains bounds the wait for the drains of other peers, which follow one another: thousands
+	// of them where nodes answer, and some that do not.
+	maxDrains = 2 * time.Second
+)
 
 // Driver watches paths until Close. All methods may be called from any goroutine.
 type Driver struct {
@@ -27,6 +32,7 @@ type Driver struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	ended  sync.WaitGroup // goroutines: run, and one for each move behind a drain
+	drains chan struct{}  // of capacity 1: holds a token while a move is behind a drain
 
 	mu       sync.Mutex // guards what follows; taken before locks of the routes and of the endpoint
 	core     *control.Failover
@@ -62,7 +68,7 @@ func Start(ep *mcd.Endpoint, cfg Config) (*Driver, error) {
 	d := &Driver{
 		ep: ep, cfg: cfg, core: core, probes: make(chan *mcd.Probe, maxProbes),
 		peers: make(map[transport.MAC]*peer), linkDown: make(map[transport.VID]bool),
-		told: make(map[pathKey]control.PathState),
+		told: make(map[pathKey]control.PathState), drains: make(chan struct{}, 1),
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.unhook = ep.WatchProbes(d.onProbe)
@@ -321,7 +327,7 @@ func (d *Driver) move(s *control.FailoverStep) {
 	m := Move{Node: p.node, Peer: s.Peer, From: s.From, To: s.VID, Reason: s.Reason, Drained: d.cfg.Drain && s.Alive}
 	if m.Drained {
 		p.draining++
-		d.ended.Go(func() { d.moveDrained(p, m) }) // ends after drainTimeout at the latest
+		d.ended.Go(func() { d.moveDrained(p, m) }) // ends after maxDrains and drainTimeout at the latest
 		return
 	}
 	m.Err = d.change(&m)
@@ -331,6 +337,12 @@ func (d *Driver) move(s *control.FailoverStep) {
 // moveDrained changes the route to a peer behind a drain. If the drain fails the route is changed
 // all the same: to stay on a VID that the other end has left would be worse.
 func (d *Driver) moveDrained(p *peer, m Move) {
+	select {
+	case d.drains <- struct{}{}:
+		defer func() { <-d.drains }()
+	case <-time.After(maxDrains): // the old VID may be given up meanwhile
+	case <-d.ctx.Done():
+	}
 	ctx, cancel := context.WithTimeout(d.ctx, drainTimeout)
 	defer cancel()
 	change := func() error {

@@ -101,10 +101,9 @@ func sameNetwork(a, b *plan.Plan) bool {
 		slices.EqualFunc(a.Nodes, b.Nodes, func(x, y plan.Node) bool { return x.MAC == y.MAC })
 }
 
-// watch watches a plan's paths until the manager has a plan of another network, or none. Then it
-// takes its overrides back: the next watch begins with the preferred routes. When the context ends
-// they stay until the manager ends, and when the interface is removed until the next watch takes
-// them up.
+// watch watches a plan's paths until the manager has a plan of another network, or none. Its
+// overrides stay until the next watch takes them up, but for those of pairs to which that plan
+// gives another VID: it is in force at once.
 func (g *guard) watch(ctx context.Context, p *plan.Plan) error {
 	node, ok := p.NodeOf(g.self)
 	if !ok || len(p.VIDs) < 2 {
@@ -150,9 +149,19 @@ func (g *guard) watch(ctx context.Context, p *plan.Plan) error {
 	_ = d.Close() // nothing depends on it any more
 	_ = ep.Close()
 	if err == nil && ctx.Err() == nil {
-		_ = d.Restore() // the manager's routes can always be restored
+		g.restoreReplanned(p, node)
 	}
 	return err
+}
+
+// restoreReplanned removes the overrides of pairs whose VID is not that of a plan, in which this is
+// a node, any more.
+func (g *guard) restoreReplanned(p *plan.Plan, node int) {
+	for k, n := range p.Nodes {
+		if _, now := g.server.VIDs(n.MAC); k != node && now != p.PairVID(node, k) {
+			g.server.Restore("another plan", n.MAC)
+		}
+	}
 }
 
 // watched returns the VIDs of a plan that are watched: all, or of more than a failover can watch

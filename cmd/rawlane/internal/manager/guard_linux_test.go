@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -61,6 +62,71 @@ func TestGuardOpensARemovedInterfaceAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitLog("failover watches", 2)
+}
+
+// half is a link that hears nothing by VID 1.
+type half struct{ transport.Link }
+
+func (l half) Poll(frames []transport.Frame) (int, error) {
+	n, err := l.Link.Poll(frames)
+	heard := slices.DeleteFunc(frames[:n], func(f transport.Frame) bool { return f.Tagged && f.Tag.VID == 1 })
+	return len(heard), err
+}
+
+// A plan with one VID more leaves pairs off a VID that is down: they do not go back to it until that
+// is found out anew. Pairs to which it gives another VID have that. The test needs root, as the
+// others.
+func TestGuardKeepsOverridesAcrossPlans(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	s, p := planned(t)
+	if err := bed.Node(1).Do(func() error {
+		link, err := ring.Open("eth0", ring.Config{EtherType: guardEtherType})
+		if err != nil {
+			return err
+		}
+		nodes := []mcd.Node{{ID: 0, MACs: []transport.MAC{testbed.MAC(0, 0)}}, {ID: 1, MACs: []transport.MAC{testbed.MAC(1, 0)}}}
+		peer, err := mcd.Open(mcd.Config{Node: 1, Nodes: nodes, EtherType: guardEtherType}, half{link})
+		if err == nil {
+			t.Cleanup(func() { _ = peer.Close() })
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	log := new(lockedBuffer)
+	g := &guard{server: s, ifname: "eth0", self: testbed.MAC(0, 0), log: slog.New(slog.NewTextHandler(log, nil))}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ended := make(chan error)
+	go func() { ended <- bed.Node(0).Do(func() error { g.run(ctx); return nil }) }() // until cancel
+	defer func() { cancel(); <-ended }()
+	await := func(what string, holds func() bool) {
+		t.Helper()
+		for !holds() {
+			if ctx.Err() != nil {
+				t.Fatalf("not %s: %s", what, log)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	vid := func() transport.VID { inForce, _ := s.VIDs(testbed.MAC(1, 0)); return inForce }
+	await("moved", func() bool { return vid() == 2 })
+	watches := 1
+	for _, c := range []struct {
+		planned transport.VID
+		want    transport.VID
+	}{{1, 2}, {3, 3}} {
+		next := *p
+		next.VIDs = []transport.VID{1, 2, 3, transport.VID(3 + watches)}
+		next.Pairs = map[plan.Pair]transport.VID{{A: 0, B: 1}: c.planned}
+		if _, err := s.SetPlan(&next, "more VIDs"); err != nil {
+			t.Fatal(err)
+		}
+		watches++
+		await("watched", func() bool { return strings.Count(log.String(), "failover watches") == watches })
+		if got := vid(); got != c.want {
+			t.Errorf("planned by VID %d: VID %d, want %d", c.planned, got, c.want)
+		}
+	}
 }
 
 // A plan that changes the priority alone changes that of the probes, too: they are to meet what the
