@@ -115,7 +115,7 @@ func (f *forwarder) dialFor(ctx context.Context, from net.Conn) (net.Conn, error
 // half has ended, too.
 func half(to, from net.Conn, toEnds, fromEnds *atomic.Bool, ended chan<- struct{}, other <-chan struct{}) {
 	_, err := io.Copy(&watchful{to, from}, from)
-	if err == nil && !fromEnds.Load() && wasReset(from) {
+	if err == nil && wasReset(from) && !fromEnds.Load() { // in this order: the other half may end it meanwhile
 		err = syscall.ECONNRESET
 	}
 	if err == nil {

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -10,7 +11,7 @@ import (
 // written to it has not ended. The kernel tells one call alone of a reset: where that was the other
 // half's write, reads see an end like any other.
 func wasReset(c net.Conn) (yes bool) {
-	t, ok := c.(*net.TCPConn)
+	t, ok := c.(syscall.Conn)
 	if !ok {
 		return false
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -44,5 +46,37 @@ func TestReset_HeardByTheOtherHalf(t *testing.T) {
 				t.Error("no end")
 			}
 		})
+	}
+}
+
+// endsAsLookedAt is a connection whose other half ends just before it is looked at.
+type endsAsLookedAt struct {
+	*net.TCPConn
+	ends *atomic.Bool
+}
+
+func (c *endsAsLookedAt) SyscallConn() (syscall.RawConn, error) {
+	c.ends.Store(true)
+	if err := c.CloseWrite(); err != nil {
+		return nil, err
+	}
+	for !wasReset(c.TCPConn) { // until its other end has acknowledged that: the states are the same
+		time.Sleep(time.Millisecond)
+	}
+	return c.TCPConn.SyscallConn()
+}
+
+// Where both halves end at one time, each is whole: neither is taken for one that was reset.
+func TestHalf_BothEndAtOnce(t *testing.T) {
+	server := serve(t, func(c *net.TCPConn) { _ = c.CloseWrite(); _, _ = io.ReadAll(c) })
+	from := dial(t, server)
+	read := make(chan error, 1)
+	to := dial(t, serve(t, func(c *net.TCPConn) { _, err := io.ReadAll(c); read <- err }))
+	var toEnds, fromEnds atomic.Bool
+	ended, other := make(chan struct{}), make(chan struct{})
+	close(other)
+	half(to, &endsAsLookedAt{from, &fromEnds}, &toEnds, &fromEnds, ended, other)
+	if err := <-read; err != nil || !toEnds.Load() {
+		t.Errorf("%v; ended: %v", err, toEnds.Load())
 	}
 }
