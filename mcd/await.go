@@ -47,7 +47,7 @@ func (e *Endpoint) wait(ctx context.Context, c *Completion, limit time.Duration)
 		e.endSpin(true)
 	}
 	start := clock.Now()
-	c.sleep(ctx, e.ended)
+	e.sleep(ctx, c)
 	if !c.Done() { // it was given up, and spinning for as long as may be would not have helped
 		limit = max(limit, e.spinning.max)
 	}
@@ -62,7 +62,7 @@ func (e *Endpoint) sleepInExcess(ctx context.Context, c *Completion) {
 	if e.stopSpinning() && e.tryLockPoll() {
 		e.endSpin(true)
 	}
-	c.sleep(ctx, e.ended)
+	e.sleep(ctx, c)
 }
 
 // stopSpinning takes the caller out of the spinners. It reports whether others sleep in excess and

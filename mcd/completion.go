@@ -13,7 +13,8 @@ type Completion struct {
 	done   atomic.Bool
 	asleep atomic.Bool
 	err    error
-	wake   chan struct{} // made at the first sleep, of capacity 1, and kept
+	wake   chan struct{}           // made at the first sleep, of capacity 1, and kept
+	inLink atomic.Pointer[sleeper] // the goroutine that waits sleeps there
 }
 
 // Done reports whether Complete was called.
@@ -32,6 +33,9 @@ func (c *Completion) Complete(err error) {
 		case c.wake <- struct{}{}:
 		default: // woken already
 		}
+	}
+	if s := c.inLink.Load(); s != nil {
+		s.link.Interrupt()
 	}
 }
 

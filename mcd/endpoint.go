@@ -378,6 +378,7 @@ func (e *Endpoint) Close() error {
 	}
 	e.wakeUnmaskLoop()
 	e.running.Wait()
+	e.sleeper.forget()
 	e.tick.Stop()
 	e.spinning.end()
 	return errors.Join(errs...)

@@ -59,14 +59,14 @@ func TestFlush_ByWhoeverMakesProgress(t *testing.T) {
 			if !e.lockPoll() {
 				t.Fatal("no poll lock")
 			}
-			e.busyPoll()
+			e.busyPoll(nil)
 		}},
 		{"a link's goroutine with a frame", func(t *testing.T, e *Endpoint, _ *Port, other *linktest.End, _ func() bool) {
 			sendRaw(t, other, e.MAC(0), &wire.Header{Kind: wire.Unicast, From: 1, DstPort: 1}, nil)
 			if !e.lockPoll() {
 				t.Fatal("no poll lock")
 			}
-			e.busyPoll()
+			e.busyPoll(nil)
 		}},
 		{"a wait that spins", func(t *testing.T, e *Endpoint, _ *Port, _ *linktest.End, done func() bool) {
 			ctx := &watched{Context: t.Context()}

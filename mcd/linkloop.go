@@ -47,7 +47,7 @@ func (e *Endpoint) linkLoop(nic int) {
 		if !e.lockPoll() {
 			return
 		}
-		e.busyPoll()
+		e.busyPoll(nil)
 	}
 }
 
@@ -129,9 +129,9 @@ const busyPollTime = 60 * time.Microsecond
 // long in coming. But several show that frames come more quickly than goroutines wake, and then the
 // loop stays awake as long as they do, unless Config.Spin forbids, or other spinners want the core.
 // Where it costs next to nothing it polls once more after a single frame, which gives the frame's
-// memory back: else the next Wait would find a ring that is not empty. The caller holds the poll
-// lock; busyPoll gives it back.
-func (e *Endpoint) busyPoll() {
+// memory back: else the next Wait would find a ring that is not empty. A goroutine that waits for c
+// stops when that is done. The caller holds the poll lock; busyPoll gives it back.
+func (e *Endpoint) busyPoll(c *Completion) {
 	locked, stream := true, false
 	defer func() { // also if a Receive function panics
 		if stream {
@@ -155,6 +155,9 @@ func (e *Endpoint) busyPoll() {
 			e.unlockPoll() // in a flood, too: Close wants it
 			locked = false
 			e.flush()
+			if c != nil && (!again || c.Done()) {
+				return // to sleep, and so others run, or with its own message
+			}
 			runtime.Gosched() // those whose messages came should run before the next batch
 			if !again || !e.tryLockPoll() {
 				return

@@ -119,7 +119,7 @@ func TestBusyPoll_MasksWakeupsForAStream(t *testing.T) {
 		if !e.lockPoll() {
 			t.Fatal("no poll lock")
 		}
-		e.busyPoll()
+		e.busyPoll(nil)
 		links[0].mu.Lock()
 		if got := links[0].masks; !slices.Equal(got, want) {
 			t.Errorf("%d frames: masked and unmasked %v, want %v", frames, got, want)
@@ -164,7 +164,7 @@ func TestBusyPoll_StaysAwakeForAStream(t *testing.T) {
 		e.maskWakeups() // as a leader with its own message leaves them
 		synctest.Wait() // the unmaskLoop waits for its turn
 		begun := time.Now()
-		e.busyPoll()
+		e.busyPoll(nil)
 		if n := p.Counters().RxMessages; n != 22 {
 			t.Errorf("it has seen %d messages, want 22", n)
 		}
@@ -229,7 +229,7 @@ func TestBusyPoll_LeavesMaskedWakeupsToTheUnmaskLoop(t *testing.T) {
 			go func() {
 				defer close(over)
 				defer func() { _ = recover() }()
-				e.busyPoll()
+				e.busyPoll(nil)
 			}()
 			go func() {
 				defer close(taken)
@@ -273,7 +273,7 @@ func TestBusyPoll_GivesTheLockBack(t *testing.T) {
 				t.Fatal("no poll lock")
 			}
 			before := e.turns()
-			e.busyPoll()
+			e.busyPoll(nil)
 			if n := e.turns() - before; n != want || isHeld(e.lock.Load()) {
 				t.Errorf("%d frames: the lock was given back %d times, want %d; taken: %v", frames, n, want, isHeld(e.lock.Load()))
 			}
@@ -298,7 +298,7 @@ func TestBusyPoll_GivesTheLockBackInAFlood(t *testing.T) {
 			t.Fatal("no poll lock")
 		}
 		before := e.turns()
-		e.busyPoll()
+		e.busyPoll(nil)
 		if n := p.Counters().RxMessages; n != frames {
 			t.Errorf("%d messages of %d", n, frames)
 		}
@@ -333,7 +333,7 @@ func TestBusyPoll_LooksOnceMore(t *testing.T) {
 		if !e.lockPoll() {
 			t.Fatal("no poll lock")
 		}
-		e.busyPoll()
+		e.busyPoll(nil)
 		if !slices.Equal(promises, []bool{false, false}) {
 			t.Errorf("more was promised %v, want two batches and nothing promised", promises)
 		}

@@ -17,7 +17,7 @@ import (
 //	several wait        one leads; the others watch their own completions and try to lead in turn
 //	it is claimed       the leader gives the lock up for a moment: see claimPoll
 //	too many wait       those beyond what maxSpinners says sleep
-//	they wait long      the leader unmasks the wake-ups, and all sleep
+//	they wait long      the leader unmasks the wake-ups, and all sleep: one in the link, see sleeper
 //	nobody waits        each link's own goroutine sleeps in link.Wait; a frame wakes it; it takes
 //	                    the lock and polls: see linkLoop
 //
@@ -33,6 +33,7 @@ const pollBatch = 32
 // pollState is what polling needs. All but the lock, what wakes and what counts belongs to the
 // lock's holder.
 type pollState struct {
+	sleeper    sleeper
 	lock       atomic.Uint64 // counts up as it is taken, and as it is given back: odd while it is held
 	batch      batch         // of the frames
 	header     wire.Header   // of the frame that is being parsed
@@ -60,6 +61,7 @@ type pollState struct {
 }
 
 func (s *pollState) init(links []transport.Link, precise bool) {
+	s.sleeper.init(links)
 	s.masked, s.ticks = make(chan struct{}, 1), make(chan struct{}, 1)
 	s.tick = hrtimer.New(precise, func() {
 		select {

@@ -107,7 +107,7 @@ func TestBusyPoll_LooksForSixtyMicroseconds(t *testing.T) {
 		if !e.lockPoll() {
 			t.Fatal("no poll lock")
 		}
-		e.busyPoll()
+		e.busyPoll(nil)
 		if want := 1 + 1 + 61; polls != want { // the stream; nothing for the first time; 61 us later
 			t.Errorf("%d polls, a microsecond each; want %d", polls, want)
 		}

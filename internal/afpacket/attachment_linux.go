@@ -305,6 +305,17 @@ func (a *Attachment) Wait(ctx context.Context) error {
 	return a.wrap("wait", err)
 }
 
+// Sleep is for Sleep of links that have one, with the socket's.
+func Sleep(a *Attachment, sleep func() error) error {
+	switch {
+	case a.closed.Load():
+		return transport.ErrClosed
+	case a.pending.Load() && !a.masked.Load():
+		return nil
+	}
+	return a.wrap("wait", sleep())
+}
+
 // wrap adds the link's name and the act to an error, explains one of the system's, and remembers
 // that the interface went down. ErrBusy stays as it is; after Close every error is ErrClosed.
 func (a *Attachment) wrap(act string, err error) error {

@@ -1,6 +1,7 @@
 package netpoll
 
 import (
+	"context"
 	"os"
 	"slices"
 	"sync"
@@ -24,42 +25,64 @@ import (
 //	no      yes      yes     ends the wait, and disarms
 //	no      yes      no      has ended one; the next wait arms again
 //	yes     no       no      ends nothing
+//
+// A second set is for Sleep. While somebody is in that, the first one is disarmed.
 type Wakeup struct {
-	fds     []int    // the sockets
-	own     int      // how many of them NewWakeup was given: the others are Watch's
-	epoll   *os.File // the epoll set, watched by the runtime
-	epollFD uintptr  // its number
-	poller  *Poller
+	fds     []int // the sockets
+	own     int   // how many of them NewWakeup was given: the others are Watch's
 	onError func(fd int)
+	wait    set
+	sleep   set
 
-	mu      sync.Mutex // guards what follows: no wait arms the set after Mask(true) or Close
-	masked  bool
+	mu       sync.Mutex // guards what follows, and the sets: no wait arms one after Mask(true) or Close
+	masked   bool
+	sleeping bool // between Sleep and Awake
+	owed     bool // then: the wait's set was armed, or is to be
+	closed   bool
+}
+
+// set is an epoll set of the sockets, for one poller.
+type set struct {
+	epoll   *os.File // watched by the runtime
+	fd      uintptr  // its number
+	poller  *Poller
 	watched bool // the sockets are in the set
 	armed   bool // the next frame raises an event, or one has been raised that no wait has taken
-	closed  bool
 }
 
 // NewWakeup is for sockets that do not block, and that nobody else watches.
 func NewWakeup(fds ...int) (*Wakeup, error) {
+	w := &Wakeup{fds: fds, own: len(fds)}
+	if err := w.wait.open(w.ready); err != nil {
+		return nil, err
+	}
+	if err := w.sleep.open(w.sleepReady); err != nil {
+		_ = w.wait.epoll.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (s *set) open(ready func(fd uintptr) bool) error {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := unix.SetNonblock(epoll, true); err != nil { // os.NewFile then gives it to the runtime's poller
 		_ = unix.Close(epoll)
-		return nil, err
+		return err
 	}
-	w := &Wakeup{fds: fds, own: len(fds), epoll: os.NewFile(uintptr(epoll), "epoll"), epollFD: uintptr(epoll)}
-	conn, err := w.epoll.SyscallConn()
+	s.epoll, s.fd = os.NewFile(uintptr(epoll), "epoll"), uintptr(epoll)
+	conn, err := s.epoll.SyscallConn()
 	if err == nil {
-		err = w.epoll.SetReadDeadline(time.Time{}) // fails if the runtime's poller did not take it
+		err = s.epoll.SetReadDeadline(time.Time{}) // fails if the runtime's poller did not take it
 	}
 	if err != nil {
-		_ = w.epoll.Close()
-		return nil, err
+		_ = s.epoll.Close()
+		return err
 	}
-	w.poller = NewPoller(conn, w.epoll.SetReadDeadline, w.ready)
-	return w, nil
+	s.poller = NewPoller(conn, s.epoll.SetReadDeadline, ready)
+	return nil
 }
 
 // Watch adds a socket to the others, whose errors end a wait and are not the wait's. Unwatch it
@@ -67,9 +90,12 @@ func NewWakeup(fds ...int) (*Wakeup, error) {
 func (w *Wakeup) Watch(fd int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.watched {
-		if e := w.control(unix.EPOLL_CTL_ADD, fd); e != 0 {
-			return e
+	for _, s := range []*set{&w.wait, &w.sleep} {
+		if s.watched {
+			if e := s.control(unix.EPOLL_CTL_ADD, fd, s.armed); e != 0 {
+				_ = w.wait.control(unix.EPOLL_CTL_DEL, fd, false) // it may be in that one
+				return e
+			}
 		}
 	}
 	w.fds = append(w.fds, fd)
@@ -85,8 +111,10 @@ func (w *Wakeup) Unwatch(fd int) {
 		return
 	}
 	w.fds = slices.Delete(w.fds, i, i+1)
-	if w.watched && !w.closed {
-		_ = w.control(unix.EPOLL_CTL_DEL, fd) // closing it does so, too
+	for _, s := range []*set{&w.wait, &w.sleep} {
+		if s.watched && !w.closed {
+			_ = s.control(unix.EPOLL_CTL_DEL, fd, false) // closing it does so, too
+		}
 	}
 }
 
@@ -95,49 +123,90 @@ func (w *Wakeup) Unwatch(fd int) {
 func (w *Wakeup) OnError(f func(fd int)) { w.onError = f }
 
 // Poller is what sleeps until there is a frame.
-func (w *Wakeup) Poller() *Poller { return w.poller }
+func (w *Wakeup) Poller() *Poller { return w.wait.poller }
 
 // Mask makes arriving frames end no wait, or end them again.
 func (w *Wakeup) Mask(on bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.masked = on
-	if w.arm(); w.poller.Failed() {
-		w.poller.Kick() // a wait that sleeps says so: no frame would end it
+	if w.sleeping {
+		w.owed = true
+	}
+	w.set(&w.sleep, !on && w.sleeping, !on)
+	w.set(&w.wait, !on, !on && !w.sleeping)
+	if w.wait.poller.Failed() {
+		w.wait.poller.Kick() // a wait that sleeps says so: no frame would end it
 	}
 }
 
-// arm makes the next frame end a wait; while wake-ups are masked it takes the socket out of the
-// set. The caller holds mu. After Close it does nothing: the descriptors may be other files by
-// then.
-func (w *Wakeup) arm() {
+// Sleep is the poller's Wait for one other goroutine, until Awake: frames end no Wait meanwhile, and
+// errors end both. It returns ErrClosed once the Wakeup is closed, and the error of a socket that
+// cannot be watched. Interrupt ends it, or else the next one.
+func (w *Wakeup) Sleep() error {
+	w.mu.Lock()
+	if !w.sleeping {
+		w.sleeping, w.owed = true, w.wait.armed
+		if w.wait.armed {
+			w.set(&w.wait, true, false)
+		}
+	}
+	w.mu.Unlock()
+	return w.sleep.poller.Wait(context.Background())
+}
+
+// Awake has frames end a Wait again, those too that came during the Sleep and were not taken.
+func (w *Wakeup) Awake() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sleeping = false
+	if w.sleep.armed {
+		w.set(&w.sleep, true, false)
+	}
+	if w.owed && !w.masked {
+		w.set(&w.wait, true, true)
+	}
+	if w.wait.poller.Failed() {
+		w.wait.poller.Kick()
+	}
+}
+
+// Interrupt ends a Sleep.
+func (w *Wakeup) Interrupt() { w.sleep.poller.Kick() }
+
+// set has the sockets in a set or not, armed or not. The caller holds mu. After Close it does
+// nothing: the descriptors may be other files by then.
+func (w *Wakeup) set(s *set, watched, armed bool) {
 	op := unix.EPOLL_CTL_MOD
 	switch {
-	case w.closed || w.masked && !w.watched:
+	case w.closed || !watched && !s.watched:
 		return
-	case w.masked:
+	case !watched:
 		op = unix.EPOLL_CTL_DEL
-	case !w.watched:
+	case !s.watched:
 		op = unix.EPOLL_CTL_ADD
 	}
 	for i, fd := range w.fds {
-		if e := w.control(op, fd); e != 0 {
-			w.poller.Fail(e) // no memory, or no more may be watched
+		if e := s.control(op, fd, armed); e != 0 {
+			s.poller.Fail(e) // no memory, or no more may be watched
 			if op == unix.EPOLL_CTL_ADD {
 				for _, added := range w.fds[:i] { // the next try begins anew
-					_ = w.control(unix.EPOLL_CTL_DEL, added)
+					_ = s.control(unix.EPOLL_CTL_DEL, added, false)
 				}
 			}
 			return
 		}
 	}
-	w.watched, w.armed = !w.masked, !w.masked
+	s.watched, s.armed = watched, armed
 }
 
-// control is epoll_ctl(2), for the next event of a socket.
-func (w *Wakeup) control(op, fd int) unix.Errno {
-	event := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT, Fd: int32(fd)}
-	_, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, w.epollFD, uintptr(op), uintptr(fd),
+// control is epoll_ctl(2), for the next event of a socket, or for none.
+func (s *set) control(op, fd int, armed bool) unix.Errno {
+	event := unix.EpollEvent{Events: unix.EPOLLONESHOT, Fd: int32(fd)}
+	if armed {
+		event.Events |= unix.EPOLLIN
+	}
+	_, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, s.fd, uintptr(op), uintptr(fd),
 		uintptr(unsafe.Pointer(&event)), 0, 0)
 	return e
 }
@@ -145,28 +214,46 @@ func (w *Wakeup) control(op, fd int) unix.Errno {
 // ready arms the set for the wait whose turn it is, and reports whether an event has been raised,
 // which disarms it. (Armed before its turn, the set might raise an event for the wait before this
 // one, and this one would sleep on.)
-func (w *Wakeup) ready(epoll uintptr) bool {
+func (w *Wakeup) ready(uintptr) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.armed {
-		w.arm()
+	switch {
+	case w.sleeping:
+		w.owed = true
+	case !w.wait.armed:
+		w.set(&w.wait, !w.masked, !w.masked)
 	}
-	if w.poller.Failed() {
-		return true
+	return w.wait.poller.Failed() || w.raised(&w.wait)
+}
+
+// sleepReady is ready for Sleep.
+func (w *Wakeup) sleepReady(uintptr) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.sleep.armed {
+		w.set(&w.sleep, !w.masked, !w.masked)
 	}
+	return w.sleep.poller.Failed() || w.raised(&w.sleep)
+}
+
+// raised takes an event of a set, if there is one.
+func (w *Wakeup) raised(s *set) bool {
 	var event unix.EpollEvent
 	// Some processors have no epoll_wait(2); without a signal mask epoll_pwait(2) is the same.
-	n, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, epoll, uintptr(unsafe.Pointer(&event)), 1, 0, 0, 0)
+	n, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, s.fd, uintptr(unsafe.Pointer(&event)), 1, 0, 0, 0)
 	if e != 0 || n != 1 {
 		return false
 	}
-	w.armed = false
+	s.armed = false
 	switch {
 	case event.Events&unix.EPOLLERR == 0 || w.closed:
 	case !slices.Contains(w.fds[:w.own], int(event.Fd)):
 		_, _ = unix.GetsockoptInt(int(event.Fd), unix.SOL_SOCKET, unix.SO_ERROR) // which takes the error away
 	default:
-		w.poller.FailWithSocketError(int(event.Fd))
+		w.wait.poller.FailWithSocketError(int(event.Fd)) // whoever has been told of it, it is the wait's
+		if s != &w.wait && w.wait.poller.Failed() {
+			w.wait.poller.Kick()
+		}
 		if w.onError != nil {
 			w.onError(int(event.Fd))
 		}
@@ -179,5 +266,5 @@ func (w *Wakeup) Close() {
 	w.mu.Lock()
 	w.closed = true
 	w.mu.Unlock()
-	_ = w.epoll.Close()
+	_, _ = w.wait.epoll.Close(), w.sleep.epoll.Close()
 }

@@ -44,7 +44,7 @@ func TestWakeup_WatchesNoneOrAll(t *testing.T) {
 	}
 	w.Mask(true)
 	var events [2]unix.EpollEvent
-	if n, err := unix.EpollWait(int(w.epollFD), events[:], 0); n != 0 || err != nil {
+	if n, err := unix.EpollWait(int(w.wait.fd), events[:], 0); n != 0 || err != nil {
 		t.Errorf("masked: %d events, %v", n, err)
 	}
 }
@@ -59,8 +59,8 @@ func TestWakeup_WatchesNoneOnceUnmasked(t *testing.T) {
 	}
 	defer w.Close()
 	w.Mask(true)
-	looked, ready := make(chan struct{}), w.poller.ready
-	w.poller.ready = func(fd uintptr) bool {
+	looked, ready := make(chan struct{}), w.wait.poller.ready
+	w.wait.poller.ready = func(fd uintptr) bool {
 		if ready(fd) {
 			return true
 		}

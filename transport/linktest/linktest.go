@@ -83,6 +83,11 @@ var cases = []struct {
 	{"masked wake-ups leave the waiter asleep", ifMasks(maskSleeps)},
 	{"unmasking wakes the waiter", ifMasks(maskOff)},
 	{"masked waiter is ended by close", ifMasks(maskClose)},
+	{"a frame ends Sleep, and no Wait", ifSleeps(sleepWakes)},
+	{"what Sleep has left ends Wait", ifSleeps(sleepAwake)},
+	{"Interrupt ends Sleep", ifSleeps(sleepInterrupt)},
+	{"masked wake-ups end no Sleep", ifSleeps(sleepMasked)},
+	{"Sleep is ended by close", ifSleeps(sleepClose)},
 
 	{"closed link says so", closedCalls},
 	{"close twice", closeTwice},

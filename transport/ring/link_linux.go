@@ -98,6 +98,15 @@ func (l *Link) MaskWakeups(on bool) {
 	}
 }
 
+// Sleep implements transport.Sleeper.
+func (l *Link) Sleep() error { return afpacket.Sleep(&l.attachment, l.socket.wakeup.Sleep) }
+
+// Awake implements transport.Sleeper.
+func (l *Link) Awake() { l.socket.wakeup.Awake() }
+
+// Interrupt implements transport.Sleeper.
+func (l *Link) Interrupt() { l.socket.wakeup.Interrupt() }
+
 // TPID returns the EtherType of the i-th frame's tag in the last Poll: 0x8100 (802.1Q), 0x88a8
 // (802.1ad), or 0 if the frame had none. Only the polling goroutine may call it.
 func (l *Link) TPID(i int) transport.EtherType { return l.tpids[i] }

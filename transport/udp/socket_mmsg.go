@@ -18,6 +18,7 @@ import (
 
 	"github.com/rawlane/rawlane/internal/netpoll"
 	"github.com/rawlane/rawlane/internal/timestamping"
+	"github.com/rawlane/rawlane/transport"
 )
 
 // socket is a UDP socket that sends and receives trains: datagrams of one length, the last of which
@@ -226,6 +227,26 @@ func (s *socket) wait(ctx context.Context) error {
 	s.woken.Store(true)
 	return err
 }
+
+// Sleep implements transport.Sleeper.
+func (l *Link) Sleep() error {
+	s := l.socket
+	switch {
+	case l.closed.Load():
+		return transport.ErrClosed
+	case s.left.Load() && !s.masked.Load():
+		return nil
+	}
+	err := s.wakeup.Sleep()
+	s.woken.Store(true)
+	return l.wrap("wait", err)
+}
+
+// Awake implements transport.Sleeper.
+func (l *Link) Awake() { l.socket.wakeup.Awake() }
+
+// Interrupt implements transport.Sleeper.
+func (l *Link) Interrupt() { l.socket.wakeup.Interrupt() }
 
 // polled says that a Poll is over. What it has left ends a wait that had looked before: the kernel
 // has nothing any more that would.

@@ -113,6 +113,15 @@ func (l *Link) MaskWakeups(on bool) {
 	}
 }
 
+// Sleep implements transport.Sleeper. A full NIC is left to those in Wait, who try again.
+func (l *Link) Sleep() error { return afpacket.Sleep(&l.attachment, l.door.wakeup.Sleep) }
+
+// Awake implements transport.Sleeper.
+func (l *Link) Awake() { l.door.wakeup.Awake() }
+
+// Interrupt implements transport.Sleeper.
+func (l *Link) Interrupt() { l.door.wakeup.Interrupt() }
+
 // kick ends the wait in progress, or the next one, for what no socket tells of.
 func (l *Link) kick() { l.door.wakeup.Poller().Kick() }
 
