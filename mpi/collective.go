@@ -90,6 +90,7 @@ func (o collective) end(failed bool) {
 	w := o.w
 	w.mu.Lock()
 	o.underWay = slices.DeleteFunc(o.underWay, func(tag int32) bool { return tag == o.tag })
+	o.forgetLeavers()
 	if failed && !w.closed {
 		o.dropOver(o.tag)
 	}
@@ -105,7 +106,6 @@ func (o collective) run(f func(o collective) error) error {
 			defer o.endRequests() // also if what tells the others does not return
 			o.leave()
 		}
-		o.forgetLeavers()
 	}()
 	if err == nil {
 		err = f(o)
