@@ -53,18 +53,28 @@ func Irecv[T Element](c *Comm, buf []T, from, tag int) *Request {
 }
 
 // Sendrecv sends and receives at once, so that a ring of processes does not wait in a circle:
-// MPI_Sendrecv. Errors: those of Send and of Recv.
+// MPI_Sendrecv. Errors: those of Send and of Recv. If the send fails a message may have been received
+// all the same: the Status beside the error says which, or has AnySource if none was.
 func Sendrecv[T, U Element](
 	ctx context.Context, c *Comm, data []T, to, tag int, buf []U, from, fromTag int,
 ) (Status, error) {
 	r := Irecv(c, buf, from, fromTag)
 	sent := false
 	defer r.endUnless(&sent)
-	if err := Send(ctx, c, data, to, tag); err != nil {
-		return Status{}, err // and buf is the caller's again
+	err := Send(ctx, c, data, to, tag)
+	if err == nil {
+		sent = true
+		return r.finish(ctx)
 	}
+	s, outcome := r.end(err) // and buf is the caller's again
 	sent = true
-	return r.finish(ctx)
+	switch {
+	case errors.Is(outcome, ErrTruncate):
+		err = errors.Join(err, outcome)
+	case outcome != nil:
+		s = noMessage
+	}
+	return s, err
 }
 
 // begin makes a request anew.
