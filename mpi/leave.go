@@ -18,8 +18,7 @@ type leaver struct {
 	several  bool // ranks, or operations between which there are others
 }
 
-// maxLeavers bounds what a communicator keeps of those. What is heard beyond that the last one takes
-// in.
+// maxLeavers bounds what a communicator keeps of those: the last one takes in what is heard then.
 const maxLeavers = 64
 
 // leave tells all others that this process has left the operation.
