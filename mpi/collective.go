@@ -85,12 +85,13 @@ func (c *Comm) dropOver(operation int32) {
 }
 
 // end says that an operation is over. One that has failed may have left messages that it did not
-// wait for.
-func (o collective) end(failed bool) {
+// wait for, and so may one that others have called with another root.
+func (o collective) end() {
 	w := o.w
 	w.mu.Lock()
 	o.underWay = slices.DeleteFunc(o.underWay, func(tag int32) bool { return tag == o.tag })
-	if failed && !w.closed {
+	o.forgetLeavers()
+	if !w.closed {
 		o.dropOver(o.tag)
 	}
 	w.run()
@@ -100,12 +101,11 @@ func (o collective) run(f func(o collective) error) error {
 	returned := false
 	err := o.over()
 	defer func() {
-		defer o.end(!returned || err != nil)
+		defer o.end()
 		if !returned {
 			defer o.endRequests() // also if what tells the others does not return
 			o.leave()
 		}
-		o.forgetLeavers()
 	}()
 	if err == nil {
 		err = f(o)

@@ -74,3 +74,28 @@ func testFailedKeepsNothing(t *testing.T, count int) {
 		}
 	})
 }
+
+// Of an operation that others have called with another root nothing is kept, either.
+func TestCollective_RootsDifferKeepsNothing(t *testing.T) {
+	freeing(t, 2, fault.Config{}, func(t *testing.T, worlds []*World, _ []*fault.Link, d []*Comm) {
+		for rank := range d {
+			other := Ibcast(d[1-rank], []int{1}, 1-rank)
+			synctest.Wait() // its message has come
+			if _, err := Ibcast(d[rank], []int{2}, rank).Wait(t.Context()); err != nil {
+				t.Errorf("rank %d: %v", rank, err)
+			}
+			if _, err := other.Wait(t.Context()); err != nil {
+				t.Errorf("rank %d: %v", 1-rank, err)
+			}
+			synctest.Wait()
+			for k, w := range worlds {
+				w.mu.Lock()
+				tag := int32(d[k].operations.Load())
+				if w.engine.Probe(&matching.Pattern{Source: matching.AnySource, Context: d[k].context + 1, Tag: tag}) != nil {
+					t.Errorf("rank %d keeps a message", k)
+				}
+				w.mu.Unlock()
+			}
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/noreturn"
@@ -82,31 +83,98 @@ func TestLeave_Collectives(t *testing.T) {
 	}
 }
 
-// What a process says of operations that are over, or to come, is bounded, and those that it has
-// not left go on.
+// What a process says of operations that are over is not kept, and of those to come it is bounded.
 func TestLeave_Many(t *testing.T) {
+	const first = 1000
 	freeing(t, 2, fault.Config{}, func(t *testing.T, worlds []*World, _ []*fault.Link, d []*Comm) {
-		worlds[0].mu.Lock()
-		for k := range 3 * maxLeavers {
-			d[0].tellAll(&wire.Comm{Left: true, Operation: uint32(1000 + k)})
+		says := func(operations ...int) {
+			worlds[0].mu.Lock()
+			for _, k := range operations {
+				d[0].tellAll(&wire.Comm{Left: true, Operation: uint32(k)})
+			}
+			worlds[0].run()
+			synctest.Wait()
 		}
-		worlds[0].run()
-		inBoth(t, func(c *Comm) error {
-			c = d[c.Rank()]
-			return errors.Join(c.Barrier(t.Context()), Reduce(t.Context(), c, []int{1}, []int{1}, Sum, 0))
-		}, worlds...)
-		keeps := func(want int) {
-			worlds[1].mu.Lock()
-			defer worlds[1].mu.Unlock()
-			if n := len(d[1].leavers); n != want {
-				t.Errorf("%d are kept, want %d", n, want)
+		keepsAt := func(rank, want int) {
+			t.Helper()
+			synctest.Wait()
+			worlds[rank].mu.Lock()
+			defer worlds[rank].mu.Unlock()
+			if n := len(d[rank].leavers); n != want || d[rank].anyLeft.Load() != (n > 0) {
+				t.Errorf("%d are kept at %d, want %d", n, rank, want)
 			}
 		}
-		keeps(maxLeavers)
-		d[1].operations.Store(1000 + 3*maxLeavers - 2)
-		if err := Scatter(t.Context(), d[1], nil, []int{1}, 0); !errors.Is(err, ErrWithdrawn) {
-			t.Errorf("one that the other process has left: %v", err)
+		keeps := func(want int) { t.Helper(); keepsAt(1, want) }
+		ends := func(operation int, want string) {
+			t.Helper()
+			d[1].operations.Store(uint32(operation) - 1)
+			err := Scatter(t.Context(), d[1], nil, []int{1}, 0)
+			if !errors.Is(err, ErrWithdrawn) || !strings.Contains(err.Error(), want) {
+				t.Errorf("one that the other process has left: %v, want %s", err, want)
+			}
 		}
+		d[1].operations.Store(first / 2)
+		says(1, 2, first/2-1, first/2) // what is over
+		keeps(0)
+		for k := range 3 * maxLeavers {
+			says(first+2*k, first+2*k) // what is known is not kept twice
+		}
+		keeps(maxLeavers)
+		says(first-2, first+2)
+		keeps(maxLeavers)
+		last := first + 2*(3*maxLeavers-1)
+		ends(first, "rank 0 has left the operation: ")
 		keeps(maxLeavers - 1)
+		keepsAt(0, 0)
+		ends(last, "rank 0 has left the operation, or one near it: ")
+		keeps(0)
+		keepsAt(0, 1) // who is not sure tells the others
+		for k := range 3 * maxLeavers {
+			says(last + 2 + k)
+		}
+		keeps(1)
+		ends(last+2+maxLeavers, "rank 0 has left the operation: ")
+		keeps(1)
+		ends(last+1+3*maxLeavers, "rank 0 has left the operation: ")
+		keeps(0)
+	})
+}
+
+// A process that is late in many operations, of which another one has left half, waits in none: more
+// than it keeps, and each before one of others that waits for nobody.
+func TestLeave_LateInMany(t *testing.T) {
+	const late, operations = 2, 3 * maxLeavers
+	freeing(t, 4, fault.Config{}, func(t *testing.T, worlds []*World, _ []*fault.Link, d []*Comm) {
+		inBoth(t, func(c *Comm) error {
+			c = d[c.Rank()]
+			if c.Rank() == late {
+				time.Sleep(time.Second)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			for k := range operations {
+				err := leftReduction(ctx, c)
+				if c.Rank() == late && !errors.Is(err, ErrWithdrawn) {
+					t.Errorf("operation %d: %v", k, err)
+				}
+				err = Gather(ctx, c, []int{k}, make([]int, c.Size()), late)
+				if err != nil && !errors.Is(err, ErrWithdrawn) {
+					t.Errorf("rank %d, Gather %d: %v", c.Rank(), k, err)
+				}
+			}
+			return c.Barrier(ctx)
+		}, worlds...)
+	})
+}
+
+// leftReduction is an Allreduce that rank 0 leaves.
+func leftReduction(ctx context.Context, c *Comm) error {
+	defer func() { _ = recover() }()
+	data := make([]int, 1+maxMulticast/8)
+	return Allreduce(ctx, c, data, make([]int, len(data)), func(into, with []int) {
+		if c.Rank() == 0 {
+			panic("an Op")
+		}
+		Sum(into, with)
 	})
 }

@@ -12,7 +12,9 @@ import (
 
 // Send sends data to a rank. It returns when data may be changed: the message is on its way or, if
 // it is long, was received. It is MPI_Send. Errors: ErrRank, ErrTag, ErrClosed; a *ProcessError;
-// ctx's, and then nobody knows whether the message is received.
+// ctx's, and then nobody knows whether the message is received. A message whose bytes are just
+// going, or that others wait before, uses data until the receiver has answered or is down: ctx then
+// ends Send by up to Config.PeerTimeout later, if the receiver is silent.
 func Send[T Element](ctx context.Context, c *Comm, data []T, to, tag int) error {
 	return c.sendAndWait(ctx, bytesOf(data), to, tag, false)
 }
@@ -34,7 +36,10 @@ func Issend[T Element](c *Comm, data []T, to, tag int) *Request {
 
 // Recv receives the first message of a rank, or of AnySource, with a tag, or with AnyTag, that no
 // earlier receive takes. It is MPI_Recv. Errors: ErrRank, ErrTag, ErrTruncate, ErrWithdrawn,
-// ErrClosed; a *ProcessError; ctx's, and then no message was received.
+// ErrClosed; a *ProcessError; ctx's, and then no message was received. Memory that the sender may
+// write into, of Config.OfferFrom bytes or more and from a named rank, is the caller's again once
+// that has answered or is down: ctx then ends Recv by up to Config.PeerTimeout later, if the sender
+// is silent.
 func Recv[T Element](ctx context.Context, c *Comm, buf []T, from, tag int) (Status, error) {
 	w := c.w
 	r := w.request()
@@ -53,18 +58,29 @@ func Irecv[T Element](c *Comm, buf []T, from, tag int) *Request {
 }
 
 // Sendrecv sends and receives at once, so that a ring of processes does not wait in a circle:
-// MPI_Sendrecv. Errors: those of Send and of Recv.
+// MPI_Sendrecv. Errors: those of Send and of Recv, and ctx ends it as it ends these. If the send
+// fails a message may have been received all the same: the Status beside the error says which, or
+// has AnySource if none was.
 func Sendrecv[T, U Element](
 	ctx context.Context, c *Comm, data []T, to, tag int, buf []U, from, fromTag int,
 ) (Status, error) {
 	r := Irecv(c, buf, from, fromTag)
 	sent := false
 	defer r.endUnless(&sent)
-	if err := Send(ctx, c, data, to, tag); err != nil {
-		return Status{}, err // and buf is the caller's again
+	err := Send(ctx, c, data, to, tag)
+	if err == nil {
+		sent = true
+		return r.finish(ctx)
 	}
+	s, outcome := r.end(err) // and buf is the caller's again
 	sent = true
-	return r.finish(ctx)
+	switch {
+	case errors.Is(outcome, ErrTruncate):
+		err = errors.Join(err, outcome)
+	case outcome != nil:
+		s = noMessage
+	}
+	return s, err
 }
 
 // begin makes a request anew.

@@ -58,6 +58,7 @@ type multicasts struct {
 // may go.
 type multicastWait struct {
 	from       *source
+	operation  wire.Operation // whose it is to be
 	multicasts *multicasts
 	number     uint32
 }
@@ -175,7 +176,7 @@ func (o collective) listen(m *multicasts, root int, number uint32, buf []byte, e
 	case err != nil:
 	case v.came:
 		r.fill(v.data)
-		err = r.misfit(root)
+		err = r.fits(root, v.operation, o.operation())
 	default:
 		if err = o.state(); err == nil {
 			err = w.all[s.rank].err
@@ -194,7 +195,7 @@ func (o collective) listen(m *multicasts, root int, number uint32, buf []byte, e
 // meanwhile.
 func (o collective) await(r *Request, s *source, number uint32) error {
 	w := o.w
-	r.multicast = multicastWait{from: s, number: number}
+	r.multicast = multicastWait{from: s, number: number, operation: o.operation()}
 	s.slot(number).request = r
 	w.activate(r)
 	o.beginAsking(s, number)
@@ -418,8 +419,8 @@ func (c *Comm) takeMulticast(from matching.Rank, d *wire.Multicast, reliable boo
 		if number, ok := d.ToldTo(c.rank, c.Size()); ok {
 			c.hearTold(k, number)
 		}
-		if r := s.take(d.Number, d.Data, reliable); r != nil {
-			w.complete(r, r.misfit(k))
+		if r := s.take(d, reliable); r != nil {
+			w.complete(r, r.fits(k, d.Operation, r.multicast.operation))
 		}
 		w.askBehind(s)
 	}

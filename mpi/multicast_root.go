@@ -119,7 +119,7 @@ func (o collective) tell(m *multicasts, number uint32, buf []byte) error {
 	place.number = number
 	place.record = wire.AppendMulticast(place.record[:0], &wire.Multicast{
 		Kind: wire.Data, Context: o.context, Number: number, Incarnation: m.root.incarnation,
-		Told: m.tellAll(), Data: buf,
+		Operation: o.operation(), Told: m.tellAll(), Data: buf,
 	})
 	var errs []error
 	heard := false

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/rawlane/rawlane/mpi/internal/matching"
+	"github.com/rawlane/rawlane/mpi/internal/wire"
 )
 
 // source is what a process has of the multicasts of another one in a communicator: each is taken
@@ -24,12 +25,16 @@ type source struct {
 
 // slot is for a multicast that has come, or is waited for.
 type slot struct {
-	came    bool
-	data    []byte   // that came before its Bcast was called
-	request *Request // of the Bcast that waits for it, or nil
-	over    bool     // that has returned
-	record  uint32   // number of the last that came as a record
+	came      bool
+	data      []byte         // that came before its Bcast was called
+	operation wire.Operation // of that
+	request   *Request       // of the Bcast that waits for it, or nil
+	over      bool           // that has returned
+	record    uint32         // number of the last that came as a record
 }
+
+// errDiffers: a rank has called something else in the place of an operation.
+var errDiffers = errors.New("collective operations are not called in one order, or with one root")
 
 // errOrder: a program that has more Bcasts under way than there are slots calls them in no order.
 var errOrder = errors.New("too many are under way at once")
@@ -66,7 +71,8 @@ func (s *source) expects(number uint32) bool {
 }
 
 // take takes a multicast in, if it is wanted. It returns the Bcast that has waited for it, or nil.
-func (s *source) take(number uint32, data []byte, record bool) *Request {
+func (s *source) take(d *wire.Multicast, record bool) *Request {
+	number := d.Number
 	v := s.slot(number)
 	if !s.expects(number) {
 		if !record && v.record == number && s.missed > 0 { // it was late, and not lost
@@ -84,10 +90,10 @@ func (s *source) take(number uint32, data []byte, record bool) *Request {
 	}
 	v.came = true
 	if v.request == nil {
-		v.data = append(v.data[:0], data...)
+		v.data, v.operation = append(v.data[:0], d.Data...), d.Operation
 		return nil
 	}
-	v.request.fill(data)
+	v.request.fill(d.Data)
 	return v.request
 }
 
@@ -105,4 +111,19 @@ func (s *source) leave(c *Comm) {
 func (r *Request) fill(data []byte) {
 	r.status.size = len(data)
 	copy(r.memory, data)
+}
+
+// operation is what multicasts of an operation say of which they are.
+func (o collective) operation() wire.Operation {
+	return wire.Operation{Collective: wire.CollectiveOf(o.name), Number: uint32(o.tag)}
+}
+
+// fits returns the error of a multicast of a rank that is of another operation than it should be,
+// or of another length.
+func (r *Request) fits(rank int, is, should wire.Operation) error {
+	if is != should {
+		return fmt.Errorf("%w: rank %d has given to operation %d, %v, what operation %d, %v, waits for",
+			errDiffers, rank, is.Number, is.Collective, should.Number, should.Collective)
+	}
+	return r.misfit(rank)
 }

@@ -57,13 +57,13 @@ func TestMulticast_Wrap(t *testing.T) {
 func TestSource_Late(t *testing.T) {
 	s := &source{begun: 5}
 	for number := uint32(1); number <= 3; number++ {
-		s.take(number, nil, true)
+		s.take(&wire.Multicast{Number: number}, true)
 	}
 	if s.missed != 2 { // the first always comes as a record
 		t.Errorf("%d missed, want 2", s.missed)
 	}
 	for range 2 {
-		s.take(2, nil, false)
+		s.take(&wire.Multicast{Number: 2}, false)
 	}
 	if s.end(1); s.missed != 1 {
 		t.Errorf("%d missed, want 1", s.missed)
@@ -71,7 +71,7 @@ func TestSource_Late(t *testing.T) {
 	if s.end(2); s.end(3) || s.ended != 3 {
 		t.Errorf("up to %d have returned", s.ended)
 	}
-	if s.take(3, nil, false); s.missed != 0 { // also behind its Bcast's return
+	if s.take(&wire.Multicast{Number: 3}, false); s.missed != 0 { // also behind its Bcast's return
 		t.Errorf("%d missed, want 0", s.missed)
 	}
 }

@@ -385,7 +385,9 @@ func TestMulticast_Strangers(t *testing.T) {
 		cfg.Nodes = []mcd.NodeID{0, 1}
 		worlds := openAll(t, eps[:2], cfg)
 		inAll(worlds, func(c *mpi.Comm) { bcastValue(t, c, 1, 0) })
-		forged := wire.AppendMulticast(nil, &wire.Multicast{Kind: wire.Data, Number: 2, Incarnation: 7, Data: make([]byte, 8)})
+		forged := wire.AppendMulticast(nil, &wire.Multicast{
+			Kind: wire.Data, Number: 2, Incarnation: 7, Operation: wire.Operation{Collective: wire.Bcast}, Data: make([]byte, 8),
+		})
 		ask := wire.AppendMulticast(nil, &wire.Multicast{Kind: wire.Ask, Number: 1})
 		for k, frame := range []struct {
 			from      int
@@ -393,7 +395,7 @@ func TestMulticast_Strangers(t *testing.T) {
 			malformed uint64
 			version   uint64
 		}{
-			{0, forged, 0, 0}, {2, forged, 1, 0}, {0, ask, 1, 0}, {0, forged[:5], 1, 0}, {0, []byte{0x2c}, 0, 1},
+			{0, forged, 0, 0}, {2, forged, 1, 0}, {0, ask, 1, 0}, {0, forged[:5], 1, 0}, {0, []byte{0x3c}, 0, 1},
 		} {
 			before := worlds[1].Counters()
 			p, err := eps[frame.from].OpenPort(9, mcd.PortOptions{})

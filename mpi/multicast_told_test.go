@@ -106,7 +106,8 @@ func TestTold_Early(t *testing.T) {
 		w.mu.Lock()
 		for _, d := range []*wire.Multicast{
 			{Kind: wire.Have, Number: 1}, // it has given up what was not called here
-			{Kind: wire.Data, Number: 1, Incarnation: 7, Told: wire.AppendTold(wire.AppendTold(nil, 1), 0), Data: []byte("x")},
+			{Kind: wire.Data, Number: 1, Incarnation: 7, Operation: wire.Operation{Collective: wire.Bcast},
+				Told: wire.AppendTold(wire.AppendTold(nil, 1), 0), Data: []byte("x")},
 		} {
 			d.Context = c.context
 			record = wire.AppendMulticast(record[:0], d)

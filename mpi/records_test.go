@@ -35,7 +35,7 @@ func TestReceive_WhatMakesNoSense(t *testing.T) {
 			want   Counters
 		}{
 			{"no kind", 1, make([]byte, 12), Counters{Version: 1}},
-			{"another version", 1, append([]byte{0x21}, eager[1:]...), Counters{Version: 2}},
+			{"another version", 1, append([]byte{0x31}, eager[1:]...), Counters{Version: 2}},
 			{"no record", 1, eager[:5], Counters{Version: 2, Malformed: 1}},
 			{"Matched of no send", 1, matched, Counters{Version: 2, Malformed: 2}},
 			{"of a node that is no process", 2, eager, Counters{Version: 2, Malformed: 3}},

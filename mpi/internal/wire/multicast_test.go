@@ -13,19 +13,20 @@ var multicasts = []struct {
 	record Multicast
 	bytes  string
 }{
-	{Multicast{Kind: Data, Context: 0x41424344, Number: 0x01020304, Incarnation: 0x61626364, Data: []byte("xyz")},
-		"\x1c\x01\x00\x00ABCD\x01\x02\x03\x04abcdxyz"},
-	{Multicast{Kind: Data, Context: 1, Number: 2, Incarnation: 3},
-		"\x1c\x01\x00\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x03"},
-	{Multicast{Kind: Data, Context: 1, Number: 2, Incarnation: 3, Told: []byte("abcdefgh"), Data: []byte("x")},
-		"\x1c\x01\x00\x02\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x03abcdefghx"},
-	{Multicast{Kind: Ask, Context: 1, Number: 2}, "\x1c\x02\x00\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x00"},
-	{Multicast{Kind: Ask, Context: 1, Number: 9, Ended: 7}, "\x1c\x02\x00\x00\x00\x00\x00\x01\x00\x00\x00\x09\x00\x00\x00\x07"},
+	{Multicast{Kind: Data, Context: 0x41424344, Number: 0x01020304, Incarnation: 0x61626364,
+		Operation: Operation{Bcast, 0x31323334}, Data: []byte("xyz")},
+		"\x2c\x01\x01\x00ABCD\x01\x02\x03\x04abcd1234xyz"},
+	{Multicast{Kind: Data, Context: 1, Number: 2, Incarnation: 3, Operation: Operation{Allreduce, 4}},
+		"\x2c\x01\x02\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x03\x00\x00\x00\x04"},
+	{Multicast{Kind: Data, Context: 1, Number: 2, Incarnation: 3, Operation: Operation{Allgather, 4}, Told: []byte("abcdefgh"), Data: []byte("x")},
+		"\x2c\x01\x03\x02\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x03\x00\x00\x00\x04abcdefghx"},
+	{Multicast{Kind: Ask, Context: 1, Number: 2}, "\x2c\x02\x00\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x00"},
+	{Multicast{Kind: Ask, Context: 1, Number: 9, Ended: 7}, "\x2c\x02\x00\x00\x00\x00\x00\x01\x00\x00\x00\x09\x00\x00\x00\x07"},
 	{Multicast{Kind: Have, Context: 1, Number: 2, Missed: 0x0304},
-		"\x1c\x03\x03\x04\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x00"},
-	{Multicast{Kind: Withdrawn, Context: 1, Number: 2}, "\x1c\x04\x00\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x00"},
-	{Multicast{Kind: Left, Context: 1}, "\x1c\x05\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00"},
-	{Multicast{Kind: Waiting, Context: 1, Number: 2}, "\x1c\x06\x00\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x00"},
+		"\x2c\x03\x03\x04\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x00"},
+	{Multicast{Kind: Withdrawn, Context: 1, Number: 2}, "\x2c\x04\x00\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x00"},
+	{Multicast{Kind: Left, Context: 1}, "\x2c\x05\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00"},
+	{Multicast{Kind: Waiting, Context: 1, Number: 2}, "\x2c\x06\x00\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x00"},
 }
 
 func TestMulticast(t *testing.T) {
@@ -38,10 +39,10 @@ func TestMulticast(t *testing.T) {
 		if err := ParseMulticast(&got, b); err != nil || !IsMulticast(b) || got.Kind != want.record.Kind || got.Missed != want.record.Missed ||
 			got.Context != want.record.Context || got.Number != want.record.Number ||
 			got.Incarnation != want.record.Incarnation || got.Ended != want.record.Ended || !bytes.Equal(got.Told, want.record.Told) ||
-			!bytes.Equal(got.Data, want.record.Data) {
+			!bytes.Equal(got.Data, want.record.Data) || got.Operation != want.record.Operation {
 			t.Errorf("%+v, %v, want %+v", got, err, want.record)
 		}
-		for n := range MulticastHeadLen {
+		for n := range len(b) - len(want.record.Data) {
 			if err := ParseMulticast(&got, b[:n]); !errors.Is(err, ErrMalformed) {
 				t.Errorf("%+v, cut to %d bytes: %v", want.record, n, err)
 			}
@@ -54,15 +55,17 @@ func TestMulticast(t *testing.T) {
 
 func TestMulticast_Malformed(t *testing.T) {
 	for name, b := range map[string]string{
-		"says nothing":                "\x1c\x00\x00\x00ABCD\x00\x00\x00\x01abcd",
-		"says what is not known":      "\x1c\x07\x00\x00ABCD\x00\x00\x00\x01\x00\x00\x00\x00",
-		"tells more than it has":      "\x1c\x01\x00\x02ABCD\x00\x00\x00\x01abcd1234123",
-		"asks, and has what Have has": "\x1c\x02\x01\x00ABCD\x00\x00\x00\x01\x00\x00\x00\x00",
-		"has what is reserved, too":   "\x1c\x02\x00\x01ABCD\x00\x00\x00\x01\x00\x00\x00\x00",
-		"is of no incarnation":        "\x1c\x01\x00\x00ABCD\x00\x00\x00\x01\x00\x00\x00\x00",
-		"has one's incarnation":       "\x1c\x03\x00\x00ABCD\x00\x00\x00\x01\x00\x00\x00\x01",
-		"asks for one, and says more": "\x1c\x02\x00\x00ABCD\x00\x00\x00\x01\x00\x00\x00\x00a",
-		"says who has left, and what": "\x1c\x05\x00\x00ABCD\x00\x00\x00\x01\x00\x00\x00\x00",
+		"says nothing":                "\x2c\x00\x00\x00ABCD\x00\x00\x00\x01abcd",
+		"says what is not known":      "\x2c\x07\x00\x00ABCD\x00\x00\x00\x01\x00\x00\x00\x00",
+		"tells more than it has":      "\x2c\x01\x01\x02ABCD\x00\x00\x00\x01abcd00001234123",
+		"asks, and has what Have has": "\x2c\x02\x01\x00ABCD\x00\x00\x00\x01\x00\x00\x00\x00",
+		"has what is reserved, too":   "\x2c\x02\x00\x01ABCD\x00\x00\x00\x01\x00\x00\x00\x00",
+		"is of no incarnation":        "\x2c\x01\x01\x00ABCD\x00\x00\x00\x01\x00\x00\x00\x001234",
+		"is of no operation":          "\x2c\x01\x00\x00ABCD\x00\x00\x00\x01abcd1234",
+		"is of one without":           "\x2c\x01\x04\x00ABCD\x00\x00\x00\x01abcd1234",
+		"has one's incarnation":       "\x2c\x03\x00\x00ABCD\x00\x00\x00\x01\x00\x00\x00\x01",
+		"asks for one, and says more": "\x2c\x02\x00\x00ABCD\x00\x00\x00\x01\x00\x00\x00\x00a",
+		"says who has left, and what": "\x2c\x05\x00\x00ABCD\x00\x00\x00\x01\x00\x00\x00\x00",
 	} {
 		if err := ParseMulticast(new(Multicast), []byte(b)); !errors.Is(err, ErrMalformed) {
 			t.Errorf("a record that %s: %v", name, err)
@@ -71,7 +74,7 @@ func TestMulticast_Malformed(t *testing.T) {
 	if err := ParseMulticast(new(Multicast), AppendComm(nil, &comms[0].record)); !errors.Is(err, ErrMalformed) {
 		t.Errorf("a record about a communicator: %v", err)
 	}
-	if err := ParseMulticast(new(Multicast), []byte("\x2c")); !errors.Is(err, ErrVersion) {
+	if err := ParseMulticast(new(Multicast), []byte("\x3c")); !errors.Is(err, ErrVersion) {
 		t.Errorf("another version: %v", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Version of the records' layout.
-const Version = 1
+const Version = 2
 
 // HeadLen is the length of what goes before the bytes of an eager message; with an id it is
 // HeadLen + 8.
