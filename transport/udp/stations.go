@@ -133,8 +133,8 @@ func (t *stationTable) takes(n *station) bool {
 }
 
 // makeRoom has the known station that was silent longest give way to a new one, where there are as
-// many as may be. The new one is introduced to the others as seldom as one that they know: strangers
-// without keys may come again and again.
+// many as may be. The new one is introduced to the others as seldom as one that they know, as
+// strangers without keys may come again and again.
 func (s *stations) makeRoom(n *station) {
 	t := s.load()
 	if !t.isFull() || t.byMAC[n.mac] != nil {
