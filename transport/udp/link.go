@@ -38,7 +38,8 @@ type Link struct {
 	rx   struct{ frames, bytes, malformed atomic.Uint64 }
 
 	authenticated atomic.Bool        // who polls authenticates frames
-	heard         recent             // the sender of the last frame; of the polling goroutine
+	polls         uint64             // of the polling goroutine
+	heard         recent             // likewise; the sender of the last frame
 	moved         []moved            // likewise, of the last Poll
 	retold        tokenbucket.Bucket // likewise; of introductions that are made again
 	respread      tokenbucket.Bucket // likewise; of those to all others
@@ -253,7 +254,7 @@ func (l *Link) stationOf(s Station, resolver *net.Resolver) (*station, error) {
 	if err := l.checkWay(at); err != nil {
 		return nil, fmt.Errorf("%s: add station %s: %w", l.Name(), at, err)
 	}
-	return &station{mac: mac, at: at, address: l.socket.address(at), said: true}, nil
+	return &station{mac: mac, at: at, address: l.socket.address(at), given: true, said: true}, nil
 }
 
 // checkWay says why the link cannot send to an address that the program has given: it is of another
@@ -361,6 +362,7 @@ func (l *Link) Wait(ctx context.Context) error {
 		return transport.ErrClosed
 	}
 	err := l.socket.wait(ctx)
+	l.stations.tick()
 	if err != nil && err == ctx.Err() { //nolint:errorlint // the very value
 		return err
 	}

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -15,6 +17,9 @@ import (
 const (
 	maxStations  = 4096
 	maxTentative = 256
+	// silence is how long a known station was not heard, in seconds, before it gives way to another
+	// one where there are too many.
+	silence = 60
 )
 
 // station is another link: its Ethernet address, and where it is.
@@ -30,7 +35,9 @@ type station struct {
 	at        netip.AddrPort
 	address   address // the same, as the system wants it
 	tentative bool
-	said      bool         // the program, or an introduction, has said where it is: it was not heard first
+	given     bool         // by the program: it never gives way
+	said      bool         // the program, or an introduction, has said where it is, or it has another one's place
+	heard     atomic.Int64 // when it was heard last, or made known, as stations.now
 	told      atomic.Int32 // how often it was introduced to the others
 	toldAt    atomic.Int64 // when it was told of them last, in ns
 }
@@ -41,7 +48,23 @@ type station struct {
 type stations struct {
 	mu    sync.Mutex // serialises changes
 	seeds []seedAddress
+	full  int64        // until when no known station can give way, as now
+	now   atomic.Int64 // in seconds; read again by tick
 	table atomic.Pointer[stationTable]
+}
+
+// tick reads the clock, and returns it.
+func (s *stations) tick() int64 {
+	now := int64(clock.Now().Since() / time.Second)
+	s.now.Store(now)
+	return now
+}
+
+// note notes that a station was heard.
+func (s *stations) note(n *station) {
+	if now := s.now.Load(); n.heard.Load() != now {
+		n.heard.Store(now)
+	}
 }
 
 type stationTable struct {
@@ -103,8 +126,41 @@ func (t *stationTable) isFull() bool { return len(t.byMAC) >= maxStations }
 // takes reports whether there is room for a station, and none known with its address. A tentative
 // one takes the place of another that is said to be elsewhere: the first word is a stranger's, too.
 func (t *stationTable) takes(n *station) bool {
-	same := t.otherByMAC[n.mac]
-	return !t.isFull() && t.byMAC[n.mac] == nil && (!n.tentative || same == nil || same.at != n.at)
+	if same := t.otherByMAC[n.mac]; n.tentative {
+		return t.byMAC[n.mac] == nil && (same == nil || same.at != n.at)
+	}
+	return !t.isFull() && t.byMAC[n.mac] == nil
+}
+
+// makeRoom has the known station that was silent longest give way to a new one, where there are as
+// many as may be. The new one is introduced to the others as seldom as one that they know, as
+// strangers without keys may come again and again.
+func (s *stations) makeRoom(n *station) {
+	t := s.load()
+	if !t.isFull() || t.byMAC[n.mac] != nil {
+		return
+	}
+	now, oldest := s.tick(), -1
+	if now < s.full {
+		return
+	}
+	for i, k := range t.known {
+		if !k.given && (oldest < 0 || k.heard.Load() < t.known[oldest].heard.Load()) {
+			oldest = i
+		}
+	}
+	until := now + silence
+	if oldest >= 0 {
+		until = t.known[oldest].heard.Load() + silence
+	}
+	if now < until {
+		s.full = until
+		return
+	}
+	byMAC := maps.Clone(t.byMAC)
+	delete(byMAC, t.known[oldest].mac)
+	s.store(byMAC, slices.Delete(slices.Clone(t.known), oldest, oldest+1))
+	n.said = true
 }
 
 // addAll adds stations of one kind, as add does, in one change: a program may know thousands, and a
@@ -112,10 +168,13 @@ func (t *stationTable) takes(n *station) bool {
 func (s *stations) addAll(all []*station) (refused *station) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(all) == 1 && !all[0].tentative && (all[0].given || !all[0].said) { // else it is only told of
+		s.makeRoom(all[0])
+	}
 	t := s.load()
 	fresh := make(map[transport.MAC]bool)
 	all = slices.DeleteFunc(all, func(n *station) bool {
-		if !t.takes(n) || fresh[n.mac] || len(t.byMAC)+len(fresh) >= maxStations {
+		if !t.takes(n) || fresh[n.mac] || !n.tentative && len(t.byMAC)+len(fresh) >= maxStations {
 			refused = cmp.Or(refused, n)
 			return true
 		}
@@ -136,13 +195,14 @@ func (s *stations) addAll(all []*station) (refused *station) {
 func (s *stations) move(n *station) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.load()
-	before := t.find(n.mac)
-	if before == nil && !t.takes(n) {
-		return
+	before := s.load().find(n.mac)
+	if before != nil {
+		n.given, n.said = before.given, before.said && before.at == n.at
 	}
-	n.said = before != nil && before.said && before.at == n.at
-	s.put(n)
+	s.makeRoom(n)
+	if t := s.load(); t.byMAC[n.mac] != nil || t.takes(n) {
+		s.put(n)
+	}
 }
 
 // setSeeds replaces the seeds.
@@ -156,7 +216,7 @@ func (s *stations) setSeeds(all []seedAddress) {
 
 // put makes stations known, in the place of those with their addresses.
 func (s *stations) put(all ...*station) {
-	t := s.load()
+	t, now := s.load(), s.tick()
 	byMAC := maps.Clone(t.byMAC)
 	if byMAC == nil {
 		byMAC = make(map[transport.MAC]*station)
@@ -172,6 +232,7 @@ func (s *stations) put(all ...*station) {
 			known = slices.Insert(known, at, n)
 		}
 		byMAC[n.mac] = n
+		n.heard.Store(now)
 	}
 	s.store(byMAC, known)
 }

@@ -98,6 +98,8 @@ func (n inNode) living() (map[uint64]bool, error) {
 
 func (inNode) name(uid uint32) string { return kernel{}.name(uid) }
 
+func (inNode) groups(uid uint32) ([]uint32, error) { return kernel{}.groups(uid) }
+
 // journal is a log that tests read.
 type journal struct {
 	mu   sync.Mutex

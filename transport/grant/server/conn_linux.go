@@ -190,14 +190,19 @@ func (c *conn) lock(r *protocol.Request) bool {
 		return c.refuse(refusal)
 	}
 	fd, holder, err := c.server.system.lock(transport.PortLockName(key.segment, key.cluster, key.port))
+	if holder == nil && err == nil {
+		defer unix.Close(fd)
+		return c.reply(&protocol.Reply{}, fd)
+	}
+	trusted := false
+	if err == nil {
+		trusted, err = c.server.trusts(holder, r)
+	}
 	switch {
 	case err != nil:
 		c.server.unclaim(c, key)
 		return c.refuse(failed(err))
-	case holder == nil:
-		defer unix.Close(fd)
-		return c.reply(&protocol.Reply{}, fd)
-	case c.server.trusts(holder, r):
+	case trusted:
 		c.server.unclaim(c, key)
 		// This service has given it away, or one that has ended: to a program that keeps it.
 		if holder.pid == os.Getpid() || errors.Is(unix.Kill(holder.pid, 0), unix.ESRCH) {

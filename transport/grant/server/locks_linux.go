@@ -58,7 +58,7 @@ func listenAt(addr *unix.SockaddrUnix) (fd int, err error) {
 }
 
 // listener returns who has the name: by a connection, or, if its owner has not begun to listen or
-// has as many connections as it may, by the socket's owner, without its process and groups.
+// has as many connections as it may, by the socket's owner, without its process and groups (nil).
 func listener(addr *unix.SockaddrUnix) (*credentials, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -75,9 +75,25 @@ func listener(addr *unix.SockaddrUnix) (*credentials, error) {
 	return &credentials{Peer: rules.Peer{UID: uid}}, nil
 }
 
-// trusts reports whether the holder of a port's name has the right to it.
-func (s *Server) trusts(holder *credentials, r *protocol.Request) bool {
-	return holder.UID == 0 || holder.UID == uint32(os.Geteuid()) || s.allows(holder.Peer, r)
+// trusts reports whether the holder of a port's name has the right to it. Where the kernel did not
+// tell its groups, those of its user count, if a rule is for a group: to look them up may take
+// seconds.
+func (s *Server) trusts(holder *credentials, r *protocol.Request) (bool, error) {
+	who := holder.Peer
+	if who.UID == 0 || who.UID == uint32(os.Geteuid()) || s.allows(who, r) {
+		return true, nil
+	}
+	if who.Groups != nil || len(s.rules.Load().GroupsOn(r.Interface, r.EtherType, false)) == 0 {
+		return false, nil
+	}
+	s.lookups <- struct{}{}
+	defer func() { <-s.lookups }()
+	groups, err := s.system.groups(who.UID)
+	if err != nil {
+		return false, fmt.Errorf("lock: groups of user %d, who has the name: %w", who.UID, err)
+	}
+	who.Groups = groups
+	return s.allows(who, r), nil
 }
 
 // allows reports whether the rules give a port to a program.

@@ -17,6 +17,7 @@ import (
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/grant"
 	"github.com/rawlane/rawlane/transport/grant/internal/protocol"
+	"github.com/rawlane/rawlane/transport/grant/internal/rules"
 )
 
 // endpoint opens an endpoint of cluster 1 on a link, for as long as the test.
@@ -283,7 +284,7 @@ func squat(t *testing.T, bed *testbed.Bed, name string) {
 }
 
 // A stranger who takes a port's name keeps nobody from the port that has the right to it; one that
-// has the right itself does.
+// has the right itself, or by its group, does.
 func TestPortsOfStrangers(t *testing.T) {
 	needUsers(t)
 	bed := testbed.ForTest(t, testbed.Config{})
@@ -291,6 +292,7 @@ func TestPortsOfStrangers(t *testing.T) {
 	l := openRing(t, s.ask(t, grant.Request{Interface: "eth0", Ring: true, Slots: 64}))
 	squat(t, bed, transport.PortLockName(l.Segment(), 1, 9))
 	squat(t, bed, transport.PortLockName(l.Segment(), 1, 10))
+	squat(t, bed, transport.PortLockName(l.Segment(), 1, 11))
 	e, other := endpoint(t, l), s.endpoint(t)
 	for range 5 { // more than the stranger's listener takes connections
 		p := mustOpenPort(t, e, 9)
@@ -304,16 +306,76 @@ func TestPortsOfStrangers(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, s.journal)
 		}
 	}
-	s.write(t, allowMe("interface eth0 cluster 1 ports any")+"allow user 65534 interface eth0 cluster 1 ports 10\n")
+	s.write(t, allowMe("interface eth0 cluster 1 ports any")+"allow user 65534 interface eth0 cluster 1 ports 10\n"+
+		"allow group 65534 interface eth0 cluster 1 ports 11\n")
 	if err := s.Reload(); err != nil {
 		t.Fatal(err)
 	}
 	for range 5 {
-		if _, err := e.OpenPort(10, mcd.PortOptions{}); !errors.Is(err, mcd.ErrPortBusy) {
-			t.Errorf("port 10: %v, want it busy", err)
+		for _, port := range []mcd.PortID{10, 11} {
+			if _, err := e.OpenPort(port, mcd.PortOptions{}); !errors.Is(err, mcd.ErrPortBusy) {
+				t.Errorf("port %d: %v, want it busy", port, err)
+			}
 		}
 	}
 	mustOpenPort(t, e, 9)
+}
+
+// database is a system that knows the groups of users, and counts who asks.
+type database struct {
+	kernel
+	known map[uint32][]uint32
+	err   error
+	asked int
+}
+
+func (d *database) groups(uid uint32) ([]uint32, error) {
+	d.asked++
+	return d.known[uid], d.err
+}
+
+// Of a holder whose groups the kernel does not tell, those of its user count, and are asked for only
+// where they can matter. Where they are not to be had the port is given to nobody.
+func TestTrusts(t *testing.T) {
+	cluster, broken := uint32(1), errors.New("no answer")
+	const user = "allow user 7 interface eth0 cluster 1 ports 9\n"
+	const group = "allow group 70 interface eth0 cluster 1 ports 9\n"
+	for _, c := range []struct {
+		rules  string
+		who    rules.Peer
+		err    error
+		want   bool
+		lookUp bool
+	}{
+		{user, rules.Peer{UID: 7}, broken, true, false},
+		{user, rules.Peer{UID: 8}, broken, false, false},
+		{user + group, rules.Peer{UID: 7}, broken, true, false},
+		{user + group, rules.Peer{UID: 8}, nil, true, true},
+		{group, rules.Peer{UID: 9}, nil, false, true},  // of other groups
+		{group, rules.Peer{UID: 10}, nil, false, true}, // unknown
+		{group, rules.Peer{UID: 8}, broken, false, true},
+		{group, rules.Peer{UID: 8, Groups: []uint32{71}}, broken, false, false},
+		{group, rules.Peer{UID: 9, Groups: []uint32{70}}, broken, true, false},
+		{group, rules.Peer{}, broken, true, false},
+		{"allow group 70 interface eth1 cluster 1 ports 9\n", rules.Peer{UID: 8}, broken, false, false},
+		{"allow group 70 interface eth0 cluster 2 ports 9\n", rules.Peer{UID: 8}, nil, false, true},
+	} {
+		parsed, err := rules.Parse("grants", []byte(c.rules), rules.Lookup{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := &database{known: map[uint32][]uint32{8: {80, 70}, 9: {90}}, err: c.err}
+		s := &Server{system: d, lookups: make(chan struct{}, 1)}
+		s.rules.Store(parsed)
+		r := &protocol.Request{Interface: "eth0", EtherType: transport.EtherTypeDefault, Cluster: &cluster, Port: 9}
+		got, err := s.trusts(&credentials{Peer: c.who}, r)
+		if got != c.want || (d.asked == 1) != c.lookUp || len(s.lookups) != 0 {
+			t.Errorf("%s%+v: %v after %d look-ups, want %v, %v", c.rules, c.who, got, d.asked, c.want, c.lookUp)
+		}
+		if failed := c.lookUp && c.err != nil; errors.Is(err, broken) != failed {
+			t.Errorf("%s%+v: %v", c.rules, c.who, err)
+		}
+	}
 }
 
 // The owner of a name is told also of a socket that does not listen, and of none if there is none.

@@ -72,3 +72,27 @@ func userName(uid uint32) string {
 	}
 	return id
 }
+
+// userGroups returns the groups that a user has; none if the system does not know the user.
+func userGroups(uid uint32) ([]uint32, error) {
+	u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
+	if errors.As(err, new(user.UnknownUserIdError)) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	ids, err := u.GroupIds()
+	if err != nil {
+		return nil, err
+	}
+	var groups []uint32
+	for _, id := range ids {
+		n, err := parseID(id)
+		if err != nil {
+			return nil, err
+		}
+		groups = append(groups, n)
+	}
+	return groups, nil
+}

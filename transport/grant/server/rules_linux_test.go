@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,6 +26,12 @@ func TestRulesNameUsers(t *testing.T) {
 	}
 	if got := userName(4123456789); got != "4123456789" {
 		t.Errorf("a user without a name is %q", got)
+	}
+	if got, err := userGroups(4123456789); len(got) != 0 || err != nil {
+		t.Errorf("a user that nobody knows has the groups %v, %v", got, err)
+	}
+	if got, err := userGroups(0); !slices.Contains(got, 0) || err != nil {
+		t.Errorf("root has the groups %v, %v", got, err)
 	}
 	r, err := read("allow user root " + onAny + "\n")
 	if err != nil || !r.Names(rules.Peer{UID: 0}) || r.Names(rules.Peer{UID: 1}) {

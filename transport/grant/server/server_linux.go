@@ -35,7 +35,7 @@ type Server struct {
 	look     chan struct{}  // capacity 1: a token tells sweep to look at once
 
 	dismissed  chan struct{} // capacity maxDismissed: who is refused a connection has put a token in
-	lookups    chan struct{} // capacity maxLookups: who looks a user's name up has put a token in
+	lookups    chan struct{} // capacity maxLookups: who looks a user up has put a token in
 	complaints complaints    // of refusals
 	granted    complaints    // of links that were granted, or released
 
@@ -60,6 +60,8 @@ type system interface {
 	// name is a user's. It may take seconds, where another host knows it: it is not to be called
 	// with a lock, or where connections are accepted.
 	name(uid uint32) string
+	// groups are a user's, the primary one among them. It may take as long.
+	groups(uid uint32) ([]uint32, error)
 }
 
 // usage is what a user has at the moment.
@@ -283,7 +285,7 @@ func (s *Server) hangUp(c *conn) (ending bool) {
 	return s.closed
 }
 
-// maxLookups is how many users' names are looked up at once: each takes a thread, and seconds where
+// maxLookups is how many users are looked up at once: each takes a thread, and seconds where
 // another host knows it. A service has so many threads as the system lets it have, and ends past
 // that.
 const maxLookups = 16
@@ -328,6 +330,8 @@ func (kernel) living() (map[uint64]bool, error) { return livingSockets() }
 func (kernel) lock(name string) (int, *credentials, error) { return lockName(name) }
 
 func (kernel) name(uid uint32) string { return userName(uid) }
+
+func (kernel) groups(uid uint32) ([]uint32, error) { return userGroups(uid) }
 
 // deny says what would have to be in the rules.
 func (s *Server) deny(c *conn, r *protocol.Request, what string) *protocol.RefusalError {
