@@ -8,9 +8,9 @@ import (
 )
 
 // sleeper has a goroutine that waits sleep in the link itself, where an endpoint has one link: the
-// frame wakes it, and it polls. Else the frame wakes the link's own goroutine, which polls and wakes
-// the one that waits; and where the process has idle processors the runtime starts a thread for a
-// goroutine that another one wakes, on a core that some other process may have use for.
+// frame wakes it, and it polls. Else the frame wakes the link's own goroutine, which polls and
+// wakes the one that waits; and where the process has idle processors the runtime starts a thread
+// for a goroutine that another one wakes, on a core that some other process may have use for.
 //
 // One goroutine does so at a time. Others that sleep are woken by whoever polls: that one, or, once
 // it has left, the link's own goroutine. Where frames come while nobody waits, as acknowledgements

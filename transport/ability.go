@@ -24,11 +24,11 @@ type Joiner interface {
 // it: the one that may poll the link.
 type WakeupMasker interface{ MaskWakeups(on bool) }
 
-// Sleeper is a link with a second Wait, for a goroutine that waits for a message: what comes wakes it
-// alone, and not the one in Wait. Sleep blocks until there is something to poll, Interrupt is called
-// (else the next Sleep returns at once), or the link fails or is closed: that it returns, and Wait
-// tells of it, too. From then on frames end no Wait, until Awake. One goroutine at a time may call
-// these two.
+// Sleeper is a link with a second Wait, for a goroutine that waits for a message: what comes wakes
+// it alone, and not the one in Wait. Sleep blocks until there is something to poll, Interrupt is
+// called (else the next Sleep returns at once), or the link fails or is closed: that it returns,
+// and Wait tells of it, too. From then on frames end no Wait, until Awake. One goroutine at a time
+// may call these two.
 type Sleeper interface {
 	Sleep() error
 	Awake()
