@@ -12,7 +12,7 @@ import (
 // wakes the one that waits; and where the process has idle processors the runtime starts a thread
 // for a goroutine that another one wakes, on a core that some other process may have use for.
 //
-// One goroutine does so at a time. Others that sleep are woken by whoever polls: that one, or, once
+// One goroutine does so at a time. Others that sleep are woken by the one that polls: it, or, once
 // it has left, the link's own goroutine. Where frames come while nobody waits, as acknowledgements
 // to one who sends a stream do, the link's own goroutine is to take those meanwhile: so they all
 // sleep elsewhere, until that was not so for some time.

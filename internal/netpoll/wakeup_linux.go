@@ -140,9 +140,9 @@ func (w *Wakeup) Mask(on bool) {
 	}
 }
 
-// Sleep is the poller's Wait for one other goroutine, until Awake: frames end no Wait meanwhile, and
-// errors end both. It returns ErrClosed once the Wakeup is closed, and the error of a socket that
-// cannot be watched. Interrupt ends it, or else the next one.
+// Sleep is the poller's Wait for one other goroutine, until Awake: frames end no Wait meanwhile,
+// and errors end both. It returns ErrClosed once the Wakeup is closed, and the error of a socket
+// that cannot be watched. Interrupt ends it, or else the next one.
 func (w *Wakeup) Sleep() error {
 	w.mu.Lock()
 	if !w.sleeping {
@@ -250,7 +250,7 @@ func (w *Wakeup) raised(s *set) bool {
 	case !slices.Contains(w.fds[:w.own], int(event.Fd)):
 		_, _ = unix.GetsockoptInt(int(event.Fd), unix.SOL_SOCKET, unix.SO_ERROR) // which takes the error away
 	default:
-		w.wait.poller.FailWithSocketError(int(event.Fd)) // whoever has been told of it, it is the wait's
+		w.wait.poller.FailWithSocketError(int(event.Fd)) // it is the wait's, though the other set has it
 		if s != &w.wait && w.wait.poller.Failed() {
 			w.wait.poller.Kick()
 		}
