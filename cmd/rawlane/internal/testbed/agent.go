@@ -27,7 +27,7 @@ const agentGrace = 5 * time.Second
 const groupInterval = 20 * time.Millisecond
 
 // agentGreeting is the first line that an agent prints: its connection is there.
-const agentGreeting = "rawlane agent\n"
+const agentGreeting = "rawlane agent"
 
 // NewAgentCommand returns the verb that "run --hosts" runs on each host.
 func NewAgentCommand() *cobra.Command {
@@ -40,7 +40,7 @@ func NewAgentCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cli.Arguments(1, 1<<16, "which program?"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := io.WriteString(os.Stdout, agentGreeting); err != nil {
+			if _, err := io.WriteString(os.Stdout, agentGreeting+"\n"); err != nil {
 				return err
 			}
 			p := exec.Command(args[0], args[1:]...)

@@ -52,3 +52,21 @@ func TestLineWriter(t *testing.T) {
 		t.Errorf("%d bytes in %d lines, want %d", length, len(lines), want)
 	}
 }
+
+// An agent's greeting is none of its program's lines, also where it comes through a pseudo-terminal,
+// as by "ssh -tt", which ends lines with a carriage return, too.
+func TestLineWriter_Greeting(t *testing.T) {
+	for _, text := range []string{"rawlane agent\nhello\n", "rawlane agent\r\nhello\n"} {
+		for said, want := range map[string]string{"": "[7] hello\n", "% ": "[7] % \n[7] hello\n"} {
+			var out bytes.Buffer
+			greeted := 0
+			w := &lineWriter{prefix: "[7] ", out: &out, printer: &printer{}, greeted: func() { greeted++ }}
+			if _, err := w.Write([]byte(said + text)); err != nil {
+				t.Fatal(err)
+			}
+			if out.String() != want || greeted != 1 {
+				t.Errorf("%q: printed %q, want %q; greeted %d times", said+text, &out, want, greeted)
+			}
+		}
+	}
+}

@@ -356,13 +356,15 @@ func (w *lineWriter) Write(b []byte) (int, error) {
 }
 
 func (w *lineWriter) line(b []byte) error {
-	if w.greeted != nil && bytes.HasSuffix(b, []byte(agentGreeting)) {
+	// A pseudo-terminal, as of "ssh -tt", ends lines with a carriage return, too.
+	before, isGreeting := bytes.CutSuffix(bytes.TrimRight(b, "\r\n"), []byte(agentGreeting))
+	if w.greeted != nil && isGreeting {
 		w.greeted()
 		w.greeted = nil
-		if b = bytes.TrimSuffix(b, []byte(agentGreeting)); len(b) == 0 {
+		if len(before) == 0 {
 			return nil
 		}
-		b = append(b, '\n') // what a login shell says before
+		b = append(before, '\n') // what a login shell says before
 	}
 	w.printer.Lock()
 	defer w.printer.Unlock()
