@@ -99,12 +99,24 @@ func TestRunAll_FailureIsSeenBehindAnOpenOutput(t *testing.T) {
 	}
 }
 
-// Where nobody reads what a program prints any more, the others are not given time to end.
-func TestRunAll_ReaderThatHasHadEnough(t *testing.T) {
-	err := runAll(t.Context(), t, 2*runPatience, shell(nil, "exit 141"), shell(nil, "sleep 600"))
+// A program whose own reader has had enough, and one that says so by its status, is one that fails:
+// the others have their time.
+func TestRunAll_ReaderOfItsOwn(t *testing.T) {
+	out := new(bytes.Buffer)
+	second := shell(out, "read line; echo done")
+	in, err := second.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := func(k int, _ error) {
+		if k == 0 {
+			_ = in.Close()
+		}
+	}
+	err = launch.RunAll(t.Context(), launch.StartHere, []*exec.Cmd{shell(nil, "exit 141"), second}, 2*runPatience, ended)
 	var status *cli.StatusError
-	if !errors.As(err, &status) || status.Node != 0 || status.Status != 141 {
-		t.Errorf("%v, want node 0's exit status 141", err)
+	if !errors.As(err, &status) || status.Node != 0 || status.Status != 141 || out.String() != "done\n" {
+		t.Errorf("%v, %q; want node 0's exit status 141, and what node 1 has to say", err, out)
 	}
 }
 
@@ -218,7 +230,7 @@ func TestRunAll_LeavesOtherGroupsAlone(t *testing.T) {
 	third := shell(nil, "sleep 600")
 	all := make(chan error, 1)
 	go func() {
-		all <- launch.RunAll(t.Context(), launch.StartHere, []*exec.Cmd{first, second, third}, 0, func(k int) {
+		all <- launch.RunAll(t.Context(), launch.StartHere, []*exec.Cmd{first, second, third}, 0, func(k int, _ error) {
 			if k == 0 {
 				first.Process.Pid = bystander.Process.Pid
 				_ = in.Close()

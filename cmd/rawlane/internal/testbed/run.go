@@ -161,7 +161,7 @@ func (r *runVerb) run(cmd *cobra.Command, args []string) error {
 	if r.keepGoing {
 		grace, others = math.MaxInt64, "went on"
 	}
-	err = launch.RunAll(ctx, at.start, programs, grace, func(k int) {
+	err = launch.RunAll(ctx, at.start, programs, grace, func(k int, _ error) {
 		lines[k][0].flush()
 		lines[k][1].flush()
 		if at.connected != nil {
