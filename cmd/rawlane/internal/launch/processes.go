@@ -150,6 +150,7 @@ func RunAll(
 		starting = ctx // what would be ended at once is not waited for
 	}
 	var running sync.WaitGroup
+	var ending atomic.Bool
 	over := make([]atomic.Bool, len(programs))
 	for k, p := range programs {
 		if ctx.Err() != nil && grace == 0 {
@@ -169,10 +170,13 @@ func RunAll(
 			err = wait(p)
 			if err != nil {
 				err = programError(k, err)
-				procgroup.End(p, false) // what it has started
 				cancel(err)
+				procgroup.EndWithin(p, endTimeout) // what it has started
 			}
 			_ = p.Wait() // for the output, which others may hold open
+			if err == nil && ending.Load() {
+				procgroup.EndWithin(p, endTimeout) // likewise, where it has ended well
+			}
 			over[k].Store(true)
 			if ended != nil {
 				ended(k, err)
@@ -197,6 +201,7 @@ func RunAll(
 	case <-time.After(grace):
 	case <-user.Done():
 	}
+	ending.Store(true)
 	endAll(programs, over, all)
 	return context.Cause(ctx)
 }
@@ -216,7 +221,7 @@ func hasNoReader(cause error) bool {
 	return errors.As(cause, &status) && status.Status == cli.ExitSignal+int(syscall.SIGPIPE)
 }
 
-// endTimeout is how long programs may take to end after SIGTERM.
+// endTimeout is how long programs, and what they have started, may take to end after SIGTERM.
 const endTimeout = 2 * time.Second
 
 // endAll ends the programs that are not over, with what they have started, and returns when all

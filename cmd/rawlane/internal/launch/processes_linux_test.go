@@ -191,7 +191,7 @@ func TestRunAll_EndsBesideAProcessThatHasLeft(t *testing.T) {
 			cancel(stop)
 		}
 	}}
-	err := runAll(ctx, t, 0, shell(out, "setsid sleep 600 & echo $!; wait"))
+	err := runAll(ctx, t, 0, shell(out, "setsid sh -c 'echo $$; exec sleep 600' & wait"))
 	if left <= 0 || unix.Kill(left, unix.SIGKILL) != nil {
 		t.Errorf("process %d is not there any more", left)
 	}
@@ -211,6 +211,49 @@ func TestRunAll_EndsBeforeABlockedReader(t *testing.T) {
 	}()
 	if err := runAll(ctx, t, 0, shell(writer, "yes")); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
+	}
+}
+
+// What a program has started ends with the run, also where it does not care about SIGTERM, and the
+// program does.
+func TestRunAll_EndsWhatIgnoresSIGTERM(t *testing.T) {
+	const start = `trap "" TERM; sleep 600 > /dev/null & `
+	for name, script := range map[string]string{
+		"SIGTERM ends the program": start + "trap - TERM; echo $!; wait",
+		"the program ends itself":  start + `trap "exit 0" TERM; echo $!; wait`,
+		"the program fails":        start + "echo $!; read line; exit 3",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, stop := context.WithCancel(t.Context())
+			reader, writer := io.Pipe()
+			started := -1 // a descriptor
+			out := &watched{end: func(text string) {
+				if line, ok := strings.CutSuffix(text, "\n"); ok {
+					pid, _ := strconv.Atoi(line)
+					started, _ = unix.PidfdOpen(pid, 0)
+					if name != "the program fails" {
+						stop()
+					}
+					_ = writer.Close()
+				}
+			}}
+			p := shell(out, script)
+			p.Stdin = reader
+			if err := runAll(ctx, t, 0, p); err == nil || started < 0 {
+				t.Fatalf("%v, process %d", err, started)
+			}
+			defer func() { _ = unix.Close(started) }()
+			ended := []unix.PollFd{{Fd: int32(started), Events: unix.POLLIN}}
+			n, err := unix.Poll(ended, int(time.Second/time.Millisecond)) // SIGKILL is on its way
+			for errors.Is(err, unix.EINTR) {
+				n, err = unix.Poll(ended, int(time.Second/time.Millisecond))
+			}
+			if n != 1 {
+				_ = unix.PidfdSendSignal(started, unix.SIGKILL, nil, 0)
+				t.Errorf("what the program has started goes on (%v)", err)
+			}
+		})
 	}
 }
 
