@@ -2,8 +2,10 @@ package testbed
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A program that prints a line without an end takes no more memory for that: what is longer than a
@@ -69,4 +71,19 @@ func TestLineWriter_Greeting(t *testing.T) {
 			}
 		}
 	}
+}
+
+// An unfinished last line is not waited for where nobody takes what was printed before.
+func TestFlushAll_BeforeABlockedReader(t *testing.T) {
+	reader, out := io.Pipe()
+	defer reader.Close()
+	printer := &printer{failed: func(error) {}}
+	blocked, other := &lineWriter{out: out, printer: printer}, &lineWriter{out: out, printer: printer}
+	go func() { _, _ = blocked.Write([]byte("line\nand more")) }()
+	if _, err := reader.Read(make([]byte, 1)); err != nil { // the rest of the line stays
+		t.Fatal(err)
+	}
+	timeout := make(chan time.Time, 1)
+	timeout <- time.Time{}
+	flushAll([][2]*lineWriter{{blocked, other}}, timeout) // it returns
 }
