@@ -355,7 +355,7 @@ type lineWriter struct {
 	printer *printer
 	mu      sync.Mutex // of what follows: flush may come beside a Write
 	rest    []byte     // of a line that has not ended: maxLine at most
-	greeted func() // called for the agent's greeting, which is not printed; nil: there is none
+	greeted func()     // called for the agent's greeting, which is not printed; nil: there is none
 }
 
 func (w *lineWriter) Write(b []byte) (int, error) {
