@@ -147,6 +147,22 @@ func TestMatrix_NodeFails(t *testing.T) {
 	}
 }
 
+// Flags of links that nodes which are started here do not have are refused, and not ignored.
+func TestPing_FlagsOfOtherNodes(t *testing.T) {
+	for _, verb := range [][]string{{"ping", "1"}, {"matrix"}} {
+		for flag, link := range map[string]string{
+			"--mtu=9000": "fabric", "--trains=false": "ring", "--xdp-mode=generic": "xdp", "--segment=x": "ring",
+		} {
+			out, errs, status := command(t, append(verb, flag, "--link", link)...)
+			name, _, _ := strings.Cut(flag, "=")
+			want := "rawlane " + verb[0] + ": " + name + ": has no effect on nodes that are started here"
+			if status != cli.ExitMisused || !strings.HasPrefix(errs, want) || out != "" {
+				t.Errorf("%s: status %d, said %s, printed %s; want %s", flag, status, errs, out, want)
+			}
+		}
+	}
+}
+
 // A matrix that is interrupted says so, as each verb does, and ends with the signal's status.
 func TestMatrix_Interrupted(t *testing.T) {
 	ctx, end := context.WithCancelCause(t.Context())
