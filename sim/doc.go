@@ -25,7 +25,7 @@
 // Guaranteed: without faults each message arrives once, and messages of one sender, receiver and
 // NIC arrive in order. Not guaranteed, as on a real network: anything, once [Faults] are set, a
 // node crashes or a pair is cut. Not modelled: bandwidth (a frame costs the same whatever its
-// length), switches, full receive rings. Package ether models these.
+// length), switches. Package ether models these. A receive ring that may be full is [Faults].Ring.
 //
 // Protocol cores do not know this package. A driver owns them: deliver calls Handle, a timer set
 // with [Queue.At] calls Advance, and what they return goes to [Network.Send]. A Queue and its

@@ -245,10 +245,22 @@ func (d *dumpVerb) frame(n int, data []byte, info gopacket.CaptureInfo) error {
 // message counts and prints a message; m is nil if it is too short for a header.
 func (d *dumpVerb) message(n int, p gopacket.Packet, info gopacket.CaptureInfo, m *decode.Message) error {
 	d.messages++
-	if m == nil || m.Fault != nil {
+	if (m == nil || m.Fault != nil) && !inPart(p, info, m) {
 		d.faulty++
 	}
 	return d.write(n, p, info, m)
+}
+
+// inPart says whether a message, or a frame if m is nil, is cut off because the capture has less of
+// the frame than there was, as with tcpdump -s: no node would drop it for that.
+func inPart(p gopacket.Packet, info gopacket.CaptureInfo, m *decode.Message) bool {
+	if info.CaptureLength >= info.Length {
+		return false
+	}
+	if m == nil {
+		return p.ErrorLayer() != nil
+	}
+	return p.Metadata().Truncated && m.Length > len(m.Payload)
 }
 
 // write prints one line: a message, or a frame without one.
@@ -276,7 +288,15 @@ func (r *dumpRecord) addresses() string {
 
 // describe shows what is behind the header.
 func (r *dumpRecord) describe(p gopacket.Packet, m *decode.Message) string {
+	inPart := fmt.Sprintf("captured in part (%d of %d bytes)", r.Captured, r.Bytes)
+	if r.Captured > 0 && m != nil {
+		cut := *m
+		cut.Fault = nil
+		return fmt.Sprintf("%v [%s] %q", &cut, inPart, r.Message.Payload)
+	}
 	switch {
+	case r.Captured > 0:
+		return inPart
 	case m == nil && r.Fault != "":
 		return r.Fault
 	case m == nil:
@@ -300,7 +320,8 @@ type dumpRecord struct {
 	Tags      []dumpTag    `json:"tags,omitempty"`
 	Message   *dumpMessage `json:"message,omitempty"`
 	Fault     string       `json:"fault,omitempty"`
-	Bytes     int          `json:"bytes"` // of the whole frame
+	Bytes     int          `json:"bytes"`              // of the whole frame
+	Captured  int          `json:"captured,omitempty"` // of these, where they are too few for the message
 }
 
 type dumpTag struct {
@@ -333,14 +354,16 @@ func (d *dumpVerb) record(n int, p gopacket.Packet, info gopacket.CaptureInfo, m
 			r.Tags = append(r.Tags, dumpTag{transport.VID(t.VLANIdentifier), transport.PCP(t.Priority), t.DropEligible})
 		}
 	}
-	if m == nil {
-		if e := p.ErrorLayer(); e != nil {
-			r.Fault = e.Error().Error()
-		}
-		return r
-	}
-	if m.Fault != nil {
+	switch e := p.ErrorLayer(); {
+	case inPart(p, info, m):
+		r.Captured = info.CaptureLength
+	case m != nil && m.Fault != nil:
 		r.Fault = m.Fault.Error()
+	case m == nil && e != nil:
+		r.Fault = e.Error().Error()
+	}
+	if m == nil {
+		return r
 	}
 	r.Message = &dumpMessage{
 		Kind: m.Kind.String(), From: m.From, SrcPort: m.SrcPort, To: m.To, DstPort: m.DstPort,

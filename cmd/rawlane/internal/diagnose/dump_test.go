@@ -17,6 +17,8 @@ import (
 	"github.com/google/gopacket/pcapgo"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/mcd/decode"
+	"github.com/rawlane/rawlane/transport"
 )
 
 // What --capture wrote, dump prints: every ping and its echo, under the tag that they were sent
@@ -103,5 +105,54 @@ func TestDump_CannotBeRead(t *testing.T) {
 	_, errs, status := command(t, "dump", t.TempDir())
 	if status != cli.ExitFailed || !strings.Contains(errs, "is a directory") {
 		t.Errorf("status %d: %s", status, errs)
+	}
+}
+
+// What a capture has in part, as one of tcpdump -s 60, no node would drop for that. What is wrong with
+// the rest is still told.
+func TestDump_CapturedInPart(t *testing.T) {
+	b := gopacket.NewSerializeBuffer()
+	err := gopacket.SerializeLayers(b, gopacket.SerializeOptions{},
+		&layers.Ethernet{SrcMAC: []byte{2, 5: 1}, DstMAC: []byte{2, 5: 2}, EthernetType: layers.EthernetType(transport.EtherTypeDefault)},
+		&decode.Message{Kind: decode.Unicast, To: 1, SrcPort: 200, DstPort: 200, Cluster: 1}, gopacket.Payload(make([]byte, 184)))
+	must(t, err)
+	frame := b.Bytes()
+	otherVersion := bytes.Clone(frame)
+	otherVersion[14] = 0xf0
+	for _, c := range []struct {
+		frame  []byte
+		cut    bool
+		says   string
+		faulty int
+		want   dumpRecord
+	}{
+		{frame, false, "184 bytes \"", 0, dumpRecord{Bytes: 218}},
+		{frame[:60], true, "184 bytes [captured in part (60 of 218 bytes)] \"\\x00", 0, dumpRecord{Bytes: 218, Captured: 60}},
+		{frame[:30], true, ": captured in part (30 of 218 bytes)\n", 0, dumpRecord{Bytes: 218, Captured: 30}},
+		{frame[:60], false, "[a node would drop this frame: length]", 1,
+			dumpRecord{Bytes: 60, Fault: "a node would drop this frame: length"}},
+		{otherVersion[:60], true, "[a node would drop this frame: version]", 1,
+			dumpRecord{Bytes: 218, Fault: "a node would drop this frame: version"}},
+	} {
+		info := gopacket.CaptureInfo{CaptureLength: len(c.frame), Length: len(c.frame)}
+		if c.cut {
+			info.Length = len(frame)
+		}
+		var file, text, object bytes.Buffer
+		w := pcapgo.NewWriter(&file)
+		must(t, errors.Join(w.WriteFileHeader(1500, layers.LinkTypeEthernet), w.WritePacket(info, c.frame)))
+		for out, asJSON := range map[*bytes.Buffer]bool{&text: false, &object: true} {
+			d := &dumpVerb{out: bufio.NewWriter(out), json: asJSON, payload: 16}
+			must(t, errors.Join(d.print(bytes.NewReader(file.Bytes())), d.out.Flush()))
+		}
+		sum := fmt.Sprintf("\n1 messages, %d of them faulty; 0 other frames\n", c.faulty)
+		if !strings.Contains(text.String(), c.says) || !strings.HasSuffix(text.String(), sum) {
+			t.Errorf("printed %s, want %s and %s", &text, c.says, sum)
+		}
+		var r dumpRecord
+		must(t, json.Unmarshal(object.Bytes(), &r))
+		if r.Bytes != c.want.Bytes || r.Captured != c.want.Captured || r.Fault != c.want.Fault {
+			t.Errorf("%s, want %+v", &object, c.want)
+		}
 	}
 }

@@ -95,6 +95,8 @@ type pathFlags struct {
 	size    int
 	wait    time.Duration
 	json    bool
+
+	explicit func(flag string) bool
 }
 
 func (p *pathFlags) flags(cmd *cobra.Command, count int) {
@@ -109,6 +111,7 @@ func (p *pathFlags) flags(cmd *cobra.Command, count int) {
 	f.IntVar(&p.size, "size", mcd.MinProbe, "length of the probes, in bytes of payload; the default is the least")
 	f.DurationVar(&p.wait, "wait", pathtest.DefaultTimeout, "how long an answer is awaited")
 	f.BoolVar(&p.json, "json", false, "print one JSON object per line")
+	p.explicit = f.Changed
 }
 
 func (p *pathFlags) validate() error {
@@ -135,7 +138,16 @@ func (p *pathFlags) validate() error {
 	if p.pcp != 0 && !slices.ContainsFunc(p.tags, func(t transport.OptionalTag) bool { return t.Tagged }) {
 		return cli.Misuse("--pcp is part of a tag: give --vids, too (0 for a tag with priority alone)")
 	}
-	return p.cluster.Validate()
+	if err := p.cluster.Validate(); err != nil {
+		return err
+	}
+	for _, flag := range []string{"mtu", "segment", "trains", "xdp-mode"} {
+		if !p.cluster.Here() && p.explicit(flag) {
+			return cli.Misuse("--%s: has no effect on nodes that are started here (leave it out, or give --node, "+
+				"and run the others elsewhere)", flag)
+		}
+	}
+	return nil
 }
 
 // fits checks --size against the links.

@@ -87,26 +87,28 @@ func (m *matrixVerb) run(cmd *cobra.Command, _ []string) error {
 		err = cmd.Context().Err() // and not what it has made of a row
 	}
 	note.Clear()
-	if err == nil && nodes[0].Node() == 0 {
-		err = m.print(cmd, rows)
+	if nodes[0].Node() == 0 && (err == nil || m.cluster.Here()) {
+		err = m.print(cmd, rows, err)
 	}
 	return errors.Join(err, closeAll())
 }
 
 // inTurn has the nodes, each of which runs on a machine of its own, take their turns: a node whose
-// turn it is has the others wait in a gather. Node 0 gets the rows of all.
+// turn it is has the others wait in a gather. Node 0 gets the rows of all; with an error, those
+// that have come are filled.
 func (m *matrixVerb) inTurn(ctx context.Context, ep *mcd.Endpoint, note cli.Progress) (rows []row, err error) {
 	x, err := cluster.OpenExchanger(ep, cluster.ExchangerConfig{PeerTimeout: launch.AskTimeout})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = x.Close() }() // all have what they need
+	rows = make([]row, len(ep.Nodes()))
 	for k, n := range ep.Nodes() {
 		note.Say("node %d ...", n.ID)
 		var own []byte
 		if n.ID == ep.Node() {
 			if own, err = json.Marshal(m.row(ctx, ep)); err != nil {
-				return nil, err
+				return rows, err
 			}
 		}
 		all, err := x.Gather(ctx, 0, own)
@@ -114,15 +116,13 @@ func (m *matrixVerb) inTurn(ctx context.Context, ep *mcd.Endpoint, note cli.Prog
 		case ep.Node() != 0 && k == len(ep.Nodes())-1 && ctx.Err() == nil && errors.Is(err, cluster.ErrIncomplete):
 			return nil, nil // node 0 has all rows, and its last word may be lost
 		case err != nil:
-			return nil, err
+			return rows, err
 		case ep.Node() != 0:
 			continue
 		}
-		var r row
-		if err := json.Unmarshal(all[k], &r); err != nil {
-			return nil, fmt.Errorf("node %d: %w", n.ID, err)
+		if err := json.Unmarshal(all[k], &rows[k]); err != nil {
+			return rows, fmt.Errorf("node %d: %w", n.ID, err)
 		}
-		rows = append(rows, r)
 	}
 	return rows, nil
 }
@@ -169,21 +169,28 @@ func (m *matrixVerb) measureAll(ctx context.Context, ep *mcd.Endpoint, r *row) e
 	return nil
 }
 
-// print prints the rows, unless a node has failed.
-func (m *matrixVerb) print(cmd *cobra.Command, rows []row) error {
+// print prints the rows, and returns what has failed: that some are not there, or what a node says.
+func (m *matrixVerb) print(cmd *cobra.Command, rows []row, failed error) error {
 	for k, r := range rows {
-		if r.Error != "" {
-			return fmt.Errorf("node %d: %s", k, r.Error)
+		if failed == nil && r.Error != "" {
+			failed = fmt.Errorf("node %d: %s", k, r.Error)
 		}
 	}
+	found := func(r row) bool { return len(r.Paths) > 0 || len(r.Faults) > 0 }
+	if failed != nil && !slices.ContainsFunc(rows, found) {
+		return failed
+	}
+	var err error
 	switch {
 	case m.check:
-		return m.printFaults(cmd, rows)
+		err = m.printFaults(cmd, rows)
 	case m.json:
-		return m.printPaths(cmd.OutOrStdout(), rows)
+		err = m.printPaths(cmd.OutOrStdout(), rows)
+	default:
+		err = cli.Write(cmd.OutOrStdout(), false, nil, func(w io.Writer) { m.printTables(w, rows) })
+		err = errors.Join(err, anyAnswered(rows))
 	}
-	err := cli.Write(cmd.OutOrStdout(), false, nil, func(w io.Writer) { m.printTables(w, rows) })
-	return errors.Join(err, anyAnswered(rows))
+	return errors.Join(err, failed)
 }
 
 func (m *matrixVerb) printFaults(cmd *cobra.Command, rows []row) error {

@@ -4,14 +4,18 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rawlane/rawlane/cluster"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -83,6 +87,79 @@ func TestMatrixCheck(t *testing.T) {
 	var r map[string]any
 	if err := json.Unmarshal([]byte(out), &r); err != nil || r["kind"] != "black hole" || r["vid"] != 3.0 || r["to"] != 1.0 || r["text"] == "" {
 		t.Errorf("%s (%v): want one line for the pair, though both ends see it", out, err)
+	}
+}
+
+// What nodes have found is printed, also where one that has not had its turn is gone; nothing is said of
+// the whole then.
+func TestMatrix_NodeIsGone(t *testing.T) {
+	for name, m := range map[string]*matrixVerb{
+		"tables": {}, "json": {pathFlags: pathFlags{json: true}}, "check": {check: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m.tags, m.count, m.size, m.wait = tagList{transport.Untagged}, 1, mcd.MinProbe, time.Second
+				eps := mcdtest.Open(t, 3, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+				go func() { _, _ = m.inTurn(t.Context(), eps[1], cli.Progress{}) }() // it fails, too
+				go func() {
+					x, err := cluster.OpenExchanger(eps[2], cluster.ExchangerConfig{})
+					if err != nil {
+						return
+					}
+					for range 2 {
+						_, _ = x.Gather(t.Context(), 0, nil)
+					}
+					_ = x.Close()
+					_ = eps[2].Close()
+				}()
+				cmd, out := new(cobra.Command), new(strings.Builder)
+				cmd.SetOut(out)
+				rows, failed := m.inTurn(t.Context(), eps[0], cli.Progress{})
+				err := m.print(cmd, rows, failed)
+				if failed == nil || !errors.Is(err, failed) {
+					t.Errorf("%v, want %v", err, failed)
+				}
+				want := map[string]string{
+					"tables": "# from\\to         0         1         2\n0 ", "json": `"from":1,"to":2,`, "check": "",
+				}[name]
+				if !strings.Contains(out.String(), want) || m.check && out.Len() > 0 {
+					t.Errorf("printed %s, want %s", out, want)
+				}
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+// What a node has found before it failed is printed with the failure.
+func TestMatrix_NodeFails(t *testing.T) {
+	m := &matrixVerb{pathFlags: pathFlags{json: true}}
+	for text, rows := range map[string][]row{
+		`"answered":1`: {{Paths: []pathRecord{{To: 1, Answered: 1}}}, {Error: "link is down"}},
+		"":             {{}, {Error: "link is down"}},
+	} {
+		cmd, out := new(cobra.Command), new(strings.Builder)
+		cmd.SetOut(out)
+		err := m.print(cmd, rows, nil)
+		if err == nil || err.Error() != "node 1: link is down" || !strings.Contains(out.String(), text) || text == "" && out.Len() > 0 {
+			t.Errorf("%v, printed %s, want %s", err, out, text)
+		}
+	}
+}
+
+// Flags of links that nodes which are started here do not have are refused, and not ignored.
+func TestPing_FlagsOfOtherNodes(t *testing.T) {
+	for _, verb := range [][]string{{"ping", "1"}, {"matrix"}} {
+		for flag, link := range map[string]string{
+			"--mtu=9000": "fabric", "--trains=false": "ring", "--xdp-mode=generic": "xdp", "--segment=x": "ring",
+		} {
+			out, errs, status := command(t, append(verb, flag, "--link", link)...)
+			name, _, _ := strings.Cut(flag, "=")
+			want := "rawlane " + verb[0] + ": " + name + ": has no effect on nodes that are started here"
+			if status != cli.ExitMisused || !strings.HasPrefix(errs, want) || out != "" {
+				t.Errorf("%s: status %d, said %s, printed %s; want %s", flag, status, errs, out, want)
+			}
+		}
 	}
 }
 

@@ -47,9 +47,21 @@ func (c *ClusterFlags) runProcesses(ctx context.Context, cmd *cobra.Command) err
 	for k := range programs {
 		programs[k] = c.nodeProgram(cmd, program, k, cores, at)
 	}
-	err = RunAll(ctx, at.start, programs, c.Grace, nil)
+	err = runWhileRead(ctx, at.start, programs, c.Grace)
 	sayHow(cmd, err)
 	return err
+}
+
+// runWhileRead is RunAll, but that there is no grace where a program ends because nobody reads what
+// it prints, which is the command's output: the others have nothing to add to that.
+func runWhileRead(user context.Context, start Starter, programs []*exec.Cmd, grace time.Duration) error {
+	ctx, stop := context.WithCancelCause(user)
+	defer stop(nil)
+	return RunAll(ctx, start, programs, grace, func(_ int, err error) {
+		if hasNoReader(err) {
+			stop(err)
+		}
+	})
 }
 
 // sayHow tells the user of a program that a signal has ended: it could not say so itself.
@@ -126,9 +138,10 @@ type Starter func(ctx context.Context, node int, program *exec.Cmd) error
 // and still prints for them: by themselves; after the grace, because one has failed; or at once,
 // because the user's context has ended. A program that fails has printed the reason, and its exit
 // status becomes that of the command. The programs are killed if this process is. ended, unless it
-// is nil, is called when all that a node's program prints is there.
+// is nil, is called when all that a node's program prints is there, with how it has failed.
 func RunAll(
-	user context.Context, start Starter, programs []*exec.Cmd, grace time.Duration, ended func(node int),
+	user context.Context, start Starter, programs []*exec.Cmd, grace time.Duration,
+	ended func(node int, err error),
 ) error {
 	ctx, cancel := context.WithCancelCause(user)
 	defer cancel(nil)
@@ -137,6 +150,7 @@ func RunAll(
 		starting = ctx // what would be ended at once is not waited for
 	}
 	var running sync.WaitGroup
+	var ending atomic.Bool
 	over := make([]atomic.Bool, len(programs))
 	for k, p := range programs {
 		if ctx.Err() != nil && grace == 0 {
@@ -153,14 +167,19 @@ func RunAll(
 			if err != nil {
 				return
 			}
-			if err := wait(p); err != nil {
-				procgroup.End(p, false) // what it has started
-				cancel(programError(k, err))
+			err = wait(p)
+			if err != nil {
+				err = programError(k, err)
+				cancel(err)
+				procgroup.EndWithin(p, endTimeout) // what it has started
 			}
 			_ = p.Wait() // for the output, which others may hold open
+			if err == nil && ending.Load() {
+				procgroup.EndWithin(p, endTimeout) // likewise, where it has ended well
+			}
 			over[k].Store(true)
 			if ended != nil {
-				ended(k)
+				ended(k, err)
 			}
 		})
 		if err := <-started; err != nil {
@@ -176,15 +195,13 @@ func RunAll(
 		return context.Cause(ctx)
 	case <-ctx.Done():
 	}
-	if hasNoReader(context.Cause(ctx)) {
-		grace = 0
-	}
 	select {
 	case <-all:
 		return context.Cause(ctx)
 	case <-time.After(grace):
 	case <-user.Done():
 	}
+	ending.Store(true)
 	endAll(programs, over, all)
 	return context.Cause(ctx)
 }
@@ -198,14 +215,13 @@ func wait(p *exec.Cmd) error {
 	return err
 }
 
-// hasNoReader says whether a program ended because nobody reads what it prints: the others have
-// nothing to add to that.
+// hasNoReader says whether a program ended because nobody reads what it prints.
 func hasNoReader(cause error) bool {
 	var status *cli.StatusError
 	return errors.As(cause, &status) && status.Status == cli.ExitSignal+int(syscall.SIGPIPE)
 }
 
-// endTimeout is how long programs may take to end after SIGTERM.
+// endTimeout is how long programs, and what they have started, may take to end after SIGTERM.
 const endTimeout = 2 * time.Second
 
 // endAll ends the programs that are not over, with what they have started, and returns when all

@@ -99,12 +99,24 @@ func TestRunAll_FailureIsSeenBehindAnOpenOutput(t *testing.T) {
 	}
 }
 
-// Where nobody reads what a program prints any more, the others are not given time to end.
-func TestRunAll_ReaderThatHasHadEnough(t *testing.T) {
-	err := runAll(t.Context(), t, 2*runPatience, shell(nil, "exit 141"), shell(nil, "sleep 600"))
+// A program whose own reader has had enough, and one that says so by its status, is one that fails:
+// the others have their time.
+func TestRunAll_ReaderOfItsOwn(t *testing.T) {
+	out := new(bytes.Buffer)
+	second := shell(out, "read line; echo done")
+	in, err := second.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := func(k int, _ error) {
+		if k == 0 {
+			_ = in.Close()
+		}
+	}
+	err = launch.RunAll(t.Context(), launch.StartHere, []*exec.Cmd{shell(nil, "exit 141"), second}, 2*runPatience, ended)
 	var status *cli.StatusError
-	if !errors.As(err, &status) || status.Node != 0 || status.Status != 141 {
-		t.Errorf("%v, want node 0's exit status 141", err)
+	if !errors.As(err, &status) || status.Node != 0 || status.Status != 141 || out.String() != "done\n" {
+		t.Errorf("%v, %q; want node 0's exit status 141, and what node 1 has to say", err, out)
 	}
 }
 
@@ -179,7 +191,7 @@ func TestRunAll_EndsBesideAProcessThatHasLeft(t *testing.T) {
 			cancel(stop)
 		}
 	}}
-	err := runAll(ctx, t, 0, shell(out, "setsid sleep 600 & echo $!; wait"))
+	err := runAll(ctx, t, 0, shell(out, "setsid sh -c 'echo $$; exec sleep 600' & wait"))
 	if left <= 0 || unix.Kill(left, unix.SIGKILL) != nil {
 		t.Errorf("process %d is not there any more", left)
 	}
@@ -202,6 +214,49 @@ func TestRunAll_EndsBeforeABlockedReader(t *testing.T) {
 	}
 }
 
+// What a program has started ends with the run, also where it does not care about SIGTERM, and the
+// program does.
+func TestRunAll_EndsWhatIgnoresSIGTERM(t *testing.T) {
+	const start = `trap "" TERM; sleep 600 > /dev/null & `
+	for name, script := range map[string]string{
+		"SIGTERM ends the program": start + "trap - TERM; echo $!; wait",
+		"the program ends itself":  start + `trap "exit 0" TERM; echo $!; wait`,
+		"the program fails":        start + "echo $!; read line; exit 3",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, stop := context.WithCancel(t.Context())
+			reader, writer := io.Pipe()
+			started := -1 // a descriptor
+			out := &watched{end: func(text string) {
+				if line, ok := strings.CutSuffix(text, "\n"); ok {
+					pid, _ := strconv.Atoi(line)
+					started, _ = unix.PidfdOpen(pid, 0)
+					if name != "the program fails" {
+						stop()
+					}
+					_ = writer.Close()
+				}
+			}}
+			p := shell(out, script)
+			p.Stdin = reader
+			if err := runAll(ctx, t, 0, p); err == nil || started < 0 {
+				t.Fatalf("%v, process %d", err, started)
+			}
+			defer func() { _ = unix.Close(started) }()
+			ended := []unix.PollFd{{Fd: int32(started), Events: unix.POLLIN}}
+			n, err := unix.Poll(ended, int(time.Second/time.Millisecond)) // SIGKILL is on its way
+			for errors.Is(err, unix.EINTR) {
+				n, err = unix.Poll(ended, int(time.Second/time.Millisecond))
+			}
+			if n != 1 {
+				_ = unix.PidfdSendSignal(started, unix.SIGKILL, nil, 0)
+				t.Errorf("what the program has started goes on (%v)", err)
+			}
+		})
+	}
+}
+
 // The number of a program that has ended is another one's soon: its group is left alone.
 func TestRunAll_LeavesOtherGroupsAlone(t *testing.T) {
 	bystander := exec.Command("sleep", "600")
@@ -218,7 +273,7 @@ func TestRunAll_LeavesOtherGroupsAlone(t *testing.T) {
 	third := shell(nil, "sleep 600")
 	all := make(chan error, 1)
 	go func() {
-		all <- launch.RunAll(t.Context(), launch.StartHere, []*exec.Cmd{first, second, third}, 0, func(k int) {
+		all <- launch.RunAll(t.Context(), launch.StartHere, []*exec.Cmd{first, second, third}, 0, func(k int, _ error) {
 			if k == 0 {
 				first.Process.Pid = bystander.Process.Pid
 				_ = in.Close()

@@ -23,11 +23,8 @@ import (
 // nobody listens to it any more.
 const agentGrace = 5 * time.Second
 
-// groupInterval is between two looks at whether they have ended.
-const groupInterval = 20 * time.Millisecond
-
 // agentGreeting is the first line that an agent prints: its connection is there.
-const agentGreeting = "rawlane agent\n"
+const agentGreeting = "rawlane agent"
 
 // NewAgentCommand returns the verb that "run --hosts" runs on each host.
 func NewAgentCommand() *cobra.Command {
@@ -40,7 +37,7 @@ func NewAgentCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cli.Arguments(1, 1<<16, "which program?"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := io.WriteString(os.Stdout, agentGreeting); err != nil {
+			if _, err := io.WriteString(os.Stdout, agentGreeting+"\n"); err != nil {
 				return err
 			}
 			p := exec.Command(args[0], args[1:]...)
@@ -98,7 +95,7 @@ func runUntilHangup(ctx context.Context, p *exec.Cmd, folder string) error {
 		case <-ctx.Done():
 		}
 		if ctx.Err() != nil {
-			endGroup(p)
+			procgroup.EndWithin(p, agentGrace)
 		}
 	}()
 	err = p.Wait()
@@ -112,22 +109,6 @@ func runUntilHangup(ctx context.Context, p *exec.Cmd, folder string) error {
 		return &cli.StatusError{Status: testbed.ExitStatus(err), How: err.Error()}
 	}
 	return nil
-}
-
-// endGroup ends the group of a program: what the program has started may take longer than it does.
-func endGroup(p *exec.Cmd) {
-	procgroup.End(p, false)
-	look := time.NewTicker(groupInterval)
-	defer look.Stop()
-	grace := time.After(agentGrace)
-	for procgroup.Left(p) {
-		select {
-		case <-look.C:
-		case <-grace:
-			procgroup.End(p, true)
-			return
-		}
-	}
 }
 
 // enter says in the folder, by a file of this agent's, that it is used. leave takes that back, and

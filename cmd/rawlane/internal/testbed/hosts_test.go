@@ -1,10 +1,15 @@
 package testbed
 
 import (
+	"errors"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rawlane/rawlane/cluster/start"
 )
@@ -107,6 +112,65 @@ func TestFindAddrs_TwoNames(t *testing.T) {
 	if err := r.findAddrs(t.Context()); err != nil || !slices.Equal(r.addrs, want) {
 		t.Errorf("%v, %v; want %v", r.addrs, err, want)
 	}
+}
+
+// What all programs are told fits into one argument, or is refused.
+func TestFindAddrs_TooMany(t *testing.T) {
+	for n, want := range map[int]string{
+		7000: "", 8000: "8000 programs meet by UDP: the addresses of 7680 fit into an argument"} {
+		hosts := slices.Concat(slices.Repeat([]string{"192.0.2.1"}, n/2), slices.Repeat([]string{"192.0.2.2"}, n/2))
+		r := remote{
+			shell: []string{"remote"}, hosts: hosts, share: map[string]int{"192.0.2.1": n / 2, "192.0.2.2": n / 2},
+			verb: &runVerb{},
+		}
+		if err := r.findAddrs(t.Context()); (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%d programs: %v, want %s", n, err, want)
+		}
+	}
+}
+
+// A folder's name is believed of a shell that has failed only if it can be no other.
+func TestMadeFolder(t *testing.T) {
+	failed := errors.New("exit status 255")
+	for _, c := range []struct {
+		out  string
+		err  error
+		want string
+	}{
+		{"Welcome\n/tmp/rawlane-Ab3dEf9h\n", nil, "/tmp/rawlane-Ab3dEf9h"},
+		{"Welcome\n/tmp/rawlane-Ab3dEf9h\n", failed, "/tmp/rawlane-Ab3dEf9h"},
+		{"/home/me\n", failed, ""},
+		{"/\n", failed, ""},
+		{"/tmp/rawlane-Ab3dEf9h: no space\n", failed, ""},
+		{"Welcome\n", nil, ""},
+		{"", nil, ""},
+	} {
+		if got := madeFolder(c.out, c.err); got != c.want {
+			t.Errorf("%q, %v: %q, want %q", c.out, c.err, got, c.want)
+		}
+	}
+}
+
+// No more shells are open at a time than this machine has room for.
+func TestOnEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hosts := map[string]int{}
+		for k := range 3*maxShells + 1 {
+			hosts[strconv.Itoa(k)] = k
+		}
+		var open, most, all atomic.Int32
+		onEach(hosts, func(string) {
+			all.Add(1)
+			if n := open.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			time.Sleep(time.Second)
+			open.Add(-1)
+		})
+		if most.Load() != maxShells || int(all.Load()) != len(hosts) {
+			t.Errorf("%d of %d hosts, %d at a time", all.Load(), len(hosts), most.Load())
+		}
+	})
 }
 
 // A program on another host has the key that was copied there; without one its environment says

@@ -2,8 +2,10 @@ package testbed
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A program that prints a line without an end takes no more memory for that: what is longer than a
@@ -51,4 +53,37 @@ func TestLineWriter(t *testing.T) {
 	if want := pieces*(32<<10) + len("end"); length != want || !strings.HasSuffix(lines[len(lines)-1], "end") {
 		t.Errorf("%d bytes in %d lines, want %d", length, len(lines), want)
 	}
+}
+
+// An agent's greeting is none of its program's lines, also where it comes through a pseudo-terminal,
+// as by "ssh -tt", which ends lines with a carriage return, too.
+func TestLineWriter_Greeting(t *testing.T) {
+	for _, text := range []string{"rawlane agent\nhello\n", "rawlane agent\r\nhello\n"} {
+		for said, want := range map[string]string{"": "[7] hello\n", "% ": "[7] % \n[7] hello\n"} {
+			var out bytes.Buffer
+			greeted := 0
+			w := &lineWriter{prefix: "[7] ", out: &out, printer: &printer{}, greeted: func() { greeted++ }}
+			if _, err := w.Write([]byte(said + text)); err != nil {
+				t.Fatal(err)
+			}
+			if out.String() != want || greeted != 1 {
+				t.Errorf("%q: printed %q, want %q; greeted %d times", said+text, &out, want, greeted)
+			}
+		}
+	}
+}
+
+// An unfinished last line is not waited for where nobody takes what was printed before.
+func TestFlushAll_BeforeABlockedReader(t *testing.T) {
+	reader, out := io.Pipe()
+	defer reader.Close()
+	printer := &printer{failed: func(error) {}}
+	blocked, other := &lineWriter{out: out, printer: printer}, &lineWriter{out: out, printer: printer}
+	go func() { _, _ = blocked.Write([]byte("line\nand more")) }()
+	if _, err := reader.Read(make([]byte, 1)); err != nil { // the rest of the line stays
+		t.Fatal(err)
+	}
+	timeout := make(chan time.Time, 1)
+	timeout <- time.Time{}
+	flushAll([][2]*lineWriter{{blocked, other}}, timeout) // it returns
 }

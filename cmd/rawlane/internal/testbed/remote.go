@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,6 +86,7 @@ type remote struct {
 	addrs   []string          // of nodes that meet by UDP, each with its port; nil: they do not
 	job     string
 	verb    *runVerb
+	say     func(format string, args ...any) // tells the user
 
 	connecting map[string]chan struct{} // has an element for each connection to a host that is on its way
 	connected  []func()                 // of each node, once it is started
@@ -125,7 +127,7 @@ func (r *runVerb) onHosts(cmd *cobra.Command, program string) (at *place, err er
 	}
 	job := &remote{
 		shell: shell, program: path, hosts: spread(list, n), share: map[string]int{},
-		folders: map[string]string{}, job: rand.Text(), verb: r,
+		folders: map[string]string{}, job: rand.Text(), verb: r, say: cmd.PrintErrf,
 		connecting: map[string]chan struct{}{}, connected: make([]func(), n),
 	}
 	for _, h := range job.hosts {
@@ -210,11 +212,30 @@ func (r *remote) findAddrs(ctx context.Context) error {
 		r.addrs = append(r.addrs, net.JoinHostPort(at, strconv.Itoa(udp.DefaultPort+programs[at])))
 		programs[at]++
 	}
+	if n := fitting(r.addrs); n < len(r.addrs) {
+		return cli.Misuse("%d programs meet by UDP: the addresses of %d fit into an argument "+
+			"(want -n, and at most as many, or one program to a host, without --link udp)", len(r.addrs), n)
+	}
 	if local != "" && other != "" { // as some systems have it for their own name
 		return fmt.Errorf("host %s: its address is %s here, by which %s does not reach it "+
 			"(want a name or an address in %s by which all do)", local, ips[local].IP, other, r.verb.hosts)
 	}
 	return nil
+}
+
+// maxAddrs bounds the addresses of all programs, in bytes: a program is told them by an argument of
+// a remote shell, which may have 128 KiB (MAX_ARG_STRLEN of Linux), with all else that it says.
+const maxAddrs = 120 << 10
+
+// fitting is how many of the addresses there is room for.
+func fitting(addrs []string) int {
+	size := 0
+	for k, a := range addrs {
+		if size += len(a) + len(","); size > maxAddrs {
+			return k
+		}
+	}
+	return len(addrs)
 }
 
 // oneFamily chooses an address for each host, of one family, as a socket has: IPv4 if all have it.
@@ -285,38 +306,61 @@ func (r *remote) prepare(ctx context.Context) error {
 		return err
 	}
 	var mu sync.Mutex
-	var all sync.WaitGroup
 	var errs error
+	onEach(r.share, func(host string) {
+		c := r.on(ctx, host, unpack)
+		c.Stdin = bytes.NewReader(archive.Bytes())
+		c.WaitDelay = prepareDelay
+		var says bytes.Buffer
+		c.Stderr = &says
+		out, err := c.Output()
+		if errors.Is(err, exec.ErrWaitDelay) {
+			err = nil // the shell itself has ended well
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		folder := madeFolder(string(out), err)
+		if folder != "" {
+			r.folders[host] = folder
+		}
+		if err != nil || folder == "" {
+			err = fmt.Errorf("host %s: %w", host, cmp.Or(err, errNoFolder))
+			if said := strings.TrimSpace(says.String()); said != "" {
+				err = fmt.Errorf("%w: %s", err, said)
+			}
+			errs = errors.Join(errs, err)
+		}
+	})
+	return errs
+}
+
+// onEach calls do for each host, for maxShells at a time.
+func onEach[T any](hosts map[string]T, do func(host string)) {
+	var all sync.WaitGroup
 	room := make(chan struct{}, maxShells)
-	for host := range r.share {
+	for host := range hosts {
 		all.Go(func() {
 			room <- struct{}{}
 			defer func() { <-room }()
-			c := r.on(ctx, host, unpack)
-			c.Stdin = bytes.NewReader(archive.Bytes())
-			c.WaitDelay = prepareDelay
-			var says bytes.Buffer
-			c.Stderr = &says
-			out, err := c.Output()
-			if errors.Is(err, exec.ErrWaitDelay) {
-				err = nil // the shell itself has ended well
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			lines := strings.Split(strings.TrimSpace(string(out)), "\n") // the first may be a login shell's
-			if folder := lines[len(lines)-1]; err == nil && strings.HasPrefix(folder, "/") {
-				r.folders[host] = folder
-			} else {
-				err = fmt.Errorf("host %s: %w", host, cmp.Or(err, errNoFolder))
-				if said := strings.TrimSpace(says.String()); said != "" {
-					err = fmt.Errorf("%w: %s", err, said)
-				}
-				errs = errors.Join(errs, err)
-			}
+			do(host)
 		})
 	}
 	all.Wait()
-	return errs
+}
+
+// folderName matches the names that unpack gives.
+var folderName = regexp.MustCompile(`^/(.*/)?rawlane-[0-9A-Za-z]{8}$`)
+
+// madeFolder is the folder that unpack has printed behind what a login shell says; "" if none was
+// made. Where the shell has failed, as with its connection, it may be there all the same; what is
+// printed then need not be unpack's.
+func madeFolder(out string, err error) string {
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	folder := lines[len(lines)-1]
+	if !strings.HasPrefix(folder, "/") || err != nil && !folderName.MatchString(folder) {
+		return ""
+	}
+	return folder
 }
 
 // name is the program's in the folder: its messages begin with the last part.
@@ -353,15 +397,23 @@ const tidy = `n=0; while test $n -lt 80; do n=$((n+1)); ` +
 // the connection.
 const tidyTimeout = 8*time.Second + 2*launch.AskTimeout
 
-// tidyUp removes what was copied, as far as the hosts can be reached.
+// tidyUp removes what was copied, as far as the hosts can be reached, and says what stays.
 func (r *remote) tidyUp() {
-	ctx, cancel := context.WithTimeout(context.Background(), tidyTimeout)
-	defer cancel()
-	var all sync.WaitGroup
-	for host, folder := range r.folders {
-		all.Go(func() { _ = r.on(ctx, host, "d="+quote(folder)+"; "+tidy).Run() })
-	}
-	all.Wait()
+	var saying sync.Mutex
+	onEach(r.folders, func(host string) {
+		ctx, cancel := context.WithTimeout(context.Background(), tidyTimeout)
+		defer cancel()
+		folder := r.folders[host]
+		if err := r.on(ctx, host, "d="+quote(folder)+"; "+tidy).Run(); err != nil {
+			key := ""
+			if r.verb.keyFile != "" {
+				key = "; it has the key"
+			}
+			saying.Lock()
+			defer saying.Unlock()
+			r.say("rawlane run: host %s: %s could not be removed: %v%s\n", host, folder, err, key)
+		}
+	})
 }
 
 // on is a command of a host's POSIX shell, whatever the user's login shell is.

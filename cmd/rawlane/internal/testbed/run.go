@@ -161,13 +161,14 @@ func (r *runVerb) run(cmd *cobra.Command, args []string) error {
 	if r.keepGoing {
 		grace, others = math.MaxInt64, "went on"
 	}
-	err = launch.RunAll(ctx, at.start, programs, grace, func(k int) {
+	err = launch.RunAll(ctx, at.start, programs, grace, func(k int, _ error) {
 		lines[k][0].flush()
 		lines[k][1].flush()
 		if at.connected != nil {
 			at.connected(k) // or it has failed to
 		}
 	})
+	flushAll(lines, time.After(flushTimeout))
 	if cause := context.Cause(ctx); errors.Is(cause, syscall.EPIPE) {
 		return cause // nobody reads, and that is why the programs ended
 	}
@@ -176,6 +177,26 @@ func (r *runVerb) run(cmd *cobra.Command, args []string) error {
 		cmd.PrintErrf("rawlane run: %v; the others %s\n", status, others)
 	}
 	return err
+}
+
+// flushTimeout is how long unfinished last lines are waited for where nobody takes what is printed.
+const flushTimeout = time.Second
+
+// flushAll writes the unfinished last lines of outputs that processes still hold open, until nobody
+// waits for that any more.
+func flushAll(lines [][2]*lineWriter, timeout <-chan time.Time) {
+	all := make(chan struct{})
+	go func() { // until somebody takes it, or the process ends
+		for _, of := range lines {
+			of[0].flush()
+			of[1].flush()
+		}
+		close(all)
+	}()
+	select {
+	case <-all:
+	case <-timeout:
+	}
 }
 
 // place is where the programs run.
@@ -332,11 +353,14 @@ type lineWriter struct {
 	prefix  string
 	out     io.Writer
 	printer *printer
-	rest    []byte // of a line that has not ended: maxLine at most
-	greeted func() // called for the agent's greeting, which is not printed; nil: there is none
+	mu      sync.Mutex // of what follows: flush may come beside a Write
+	rest    []byte     // of a line that has not ended: maxLine at most
+	greeted func()     // called for the agent's greeting, which is not printed; nil: there is none
 }
 
 func (w *lineWriter) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.rest = append(w.rest, b...)
 	for {
 		end := bytes.IndexByte(w.rest[:min(len(w.rest), maxLine+1)], '\n')
@@ -356,13 +380,15 @@ func (w *lineWriter) Write(b []byte) (int, error) {
 }
 
 func (w *lineWriter) line(b []byte) error {
-	if w.greeted != nil && bytes.HasSuffix(b, []byte(agentGreeting)) {
+	// A pseudo-terminal, as of "ssh -tt", ends lines with a carriage return, too.
+	before, isGreeting := bytes.CutSuffix(bytes.TrimRight(b, "\r\n"), []byte(agentGreeting))
+	if w.greeted != nil && isGreeting {
 		w.greeted()
 		w.greeted = nil
-		if b = bytes.TrimSuffix(b, []byte(agentGreeting)); len(b) == 0 {
+		if len(before) == 0 {
 			return nil
 		}
-		b = append(b, '\n') // what a login shell says before
+		b = append(before, '\n') // what a login shell says before
 	}
 	w.printer.Lock()
 	defer w.printer.Unlock()
@@ -375,6 +401,8 @@ func (w *lineWriter) line(b []byte) error {
 
 // flush writes an unfinished last line.
 func (w *lineWriter) flush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if len(w.rest) > 0 {
 		_ = w.line(append(w.rest, '\n')) // the printer hears of an error
 		w.rest = nil
