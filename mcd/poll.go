@@ -17,7 +17,7 @@ import (
 //	several wait        one leads; the others watch their own completions and try to lead in turn
 //	it is claimed       the leader gives the lock up for a moment: see claimPoll
 //	too many wait       those beyond what maxSpinners says sleep
-//	they wait long      the leader unmasks the wake-ups, and all sleep: one in the link, see sleeper
+//	they wait long      the leader unmasks the wake-ups; all sleep, one in the link: see sleeper
 //	nobody waits        each link's own goroutine sleeps in link.Wait; a frame wakes it; it takes
 //	                    the lock and polls: see linkLoop
 //
