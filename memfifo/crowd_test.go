@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,25 +57,41 @@ func TestCrowd_FewWaits(t *testing.T) {
 }
 
 // Callers that come once, and find many before them, are all served: a quarter of the window is in
-// use until then, however short a round trip is.
+// use until then, however short a round trip is. Beside one that puts without pause, so many go on.
 func TestCrowd_OfCallersThatComeOnce(t *testing.T) {
 	near := fault.Config{Delay: 1, DelayMin: 20 * time.Microsecond, DelayMax: 20 * time.Microsecond}
 	for name, cfg := range map[string]fault.Config{"far": farther, "near": near} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				const size, callers, perRoundTrip = 1000, 4000, 50
-				_, ctx, _, r := twoNodes(t, cfg, 0, size)
-				began := time.Now()
-				var all sync.WaitGroup
-				for range callers {
-					all.Go(func() { must(t, r.Put(ctx, 0, make([]byte, size))) })
-				}
-				all.Wait()
-				if took, most := time.Since(began), callers/perRoundTrip*2*cfg.DelayMax; took > most {
-					t.Errorf("%d calls of a frame have taken %v: want %v at most", callers, took, most)
-				}
+		for _, stream := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, stream %v", name, stream), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					const size, callers, perRoundTrip = 1000, 4000, 40
+					_, ctx, _, r := twoNodes(t, cfg, 0, size)
+					var all, streaming sync.WaitGroup
+					var over atomic.Bool
+					if stream {
+						streaming.Go(func() {
+							time.Sleep(4 * cfg.DelayMax) // by when there is room again
+							for k := 0; !over.Load(); k++ {
+								must(t, r.Put(ctx, 0, make([]byte, 64)))
+								if k%16 == 0 { // a frame
+									time.Sleep(time.Microsecond)
+								}
+							}
+						})
+					}
+					began := time.Now()
+					for range callers {
+						all.Go(func() { must(t, r.Put(ctx, 0, make([]byte, size))) })
+					}
+					all.Wait()
+					if took, most := time.Since(began), callers/perRoundTrip*2*cfg.DelayMax; took > most {
+						t.Errorf("%d calls of a frame have taken %v: want %v at most", callers, took, most)
+					}
+					over.Store(true)
+					streaming.Wait()
+				})
 			})
-		})
+		}
 	}
 }
 

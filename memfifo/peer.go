@@ -22,7 +22,8 @@ type peer struct {
 	left    int                     // how many of these are of calls that may have returned
 	turnAt  monotime.Time           // when its last turn was, less the time that it left unused
 	woken   int                     // how many of it went on in that turn
-	passed  int                     // how many calls have gone ahead of it since
+	came    int                     // how many calls have come to it since
+	passed  int                     // how many have gone ahead of it since
 	unacked list.List[workRequest]  // parcels in frames that are not acknowledged
 	parcels int                     // in queue or unacked
 	posts   int                     // posted puts in queue

@@ -27,6 +27,7 @@ import (
 // enqueue puts a work request behind those that wait.
 func (p *peer) enqueue(wr *workRequest) {
 	p.queue.PushBack(&wr.node, wr)
+	p.came++
 	if wr.isLeft() {
 		p.left++
 	}
@@ -63,16 +64,17 @@ func (p *peer) passes(rq *request) bool {
 
 // nextTurn begins a turn of the queue, and returns how many of its puts and pushes of a frame or
 // less go on: one, one more for each wakeEvery that none has used, and twice as many as the last
-// time if not as many callers have come since as were woken then. The rest of the room is for
-// callers that come. More acknowledgements are due then, and each of these is a turn.
+// time if those that were woken then have not come back: so many have not passed since, or it was
+// one who never had to wait. The rest of the room is for callers that come. More acknowledgements
+// are due then, and each of these is a turn.
 func (p *peer) nextTurn(now monotime.Time) (calls int) {
 	unused := now.Sub(p.turnAt) - time.Duration(p.woken)*wakeEvery
 	unused = max(0, min(unused, longestTurn*wakeEvery))
 	calls = 1 + int(unused/wakeEvery)
-	if p.passed < p.woken {
+	if p.passed < p.woken || p.came <= 1 {
 		calls = max(calls, min(2*p.woken, longestTurn))
 	}
-	p.turnAt, p.woken, p.passed = now.Add(-unused), 0, 0
+	p.turnAt, p.woken, p.passed, p.came = now.Add(-unused), 0, 0, 0
 	return calls
 }
 

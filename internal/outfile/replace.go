@@ -21,12 +21,16 @@ func Replace(file string, content []byte) error {
 	if inPlace {
 		return os.WriteFile(file, content, 0o666)
 	}
-	part, err := write(file, content)
+	mode := fs.FileMode(0o666)
+	if info != nil {
+		mode = info.Mode().Perm()
+	}
+	part, err := write(file, content, mode)
 	if refused(info, err) {
 		return os.WriteFile(file, content, 0o666)
 	}
 	if err == nil && info != nil {
-		err = os.Chmod(part, info.Mode().Perm())
+		err = os.Chmod(part, mode) // what the umask has taken
 	}
 	if err == nil {
 		err = os.Rename(part, file)
@@ -46,7 +50,7 @@ func Check(file string) error {
 	case inPlace:
 		return nil
 	}
-	part, err := write(file, nil)
+	part, err := write(file, nil, 0o600)
 	switch {
 	case err == nil:
 		return os.Remove(part)
@@ -92,9 +96,9 @@ func resolve(file string) (target string, info fs.FileInfo, inPlace bool) {
 // write makes a file beside the one that is to be replaced, and has the disk keep it. It is the
 // caller's own: others may write the same file, on other hosts too, and what users have beside it
 // stays. After an error nothing is left.
-func write(file string, content []byte) (part string, err error) {
+func write(file string, content []byte, mode fs.FileMode) (part string, err error) {
 	part = fmt.Sprintf("%s.%016x.part", file, rand.Uint64())
-	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return part, err
 	}

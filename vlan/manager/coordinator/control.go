@@ -41,10 +41,9 @@ type ControlOptions struct {
 // it cannot begin: the managers must have one and the same plan, or the error is ErrPlansDiffer.
 //
 // While it runs, managers may be lost and come back: it leaves the pairs of nodes that it cannot
-// read alone. It takes over plans that others apply, and gives the plan in force to nodes that have
-// an earlier one of its plans, or none, as they do that were away meanwhile; while nodes have other
-// plans it changes nothing, and the logger receives which ones. What programs set for single pairs
-// stays over the plan, and is taken as it is; what operators set becomes part of the next plan.
+// read alone. It takes over plans that others apply; while nodes have different plans it changes
+// nothing, and the logger receives which ones. What programs set for single pairs stays over
+// the plan, and is taken as it is; what operators set becomes part of the next plan.
 //
 // Source: VFREC §3.2, the autonomous control that the paper leaves open.
 func Control(ctx context.Context, managers []*manager.Client, o ControlOptions) error {
@@ -75,7 +74,6 @@ type loop struct {
 	options  ControlOptions
 	nodes    []*member
 	plan     *plan.Plan // in force on the managers, without what lies over it
-	earlier  []string   // ids of plans that were in force, or nearly so, the latest last
 	core     *control.Controller
 	troubled bool // the latest period's trouble was logged
 	differed bool // the nodes had different plans in the latest period
@@ -139,9 +137,6 @@ func (c *loop) common() (*plan.Plan, error) {
 func (c *loop) period(ctx context.Context) {
 	_ = c.read(ctx) // observe tells which nodes could not be read
 	err := c.follow()
-	if c.differed && errors.Is(err, ErrPlansDiffer) { // for a period: it is no change under way
-		err = c.catchUp(ctx, err)
-	}
 	if err == nil {
 		err = c.observe()
 	}
@@ -185,69 +180,9 @@ func (c *loop) follow() error {
 	if err := c.core.Replace(p); err != nil {
 		return err
 	}
-	c.succeed(p)
+	c.plan = p
 	c.options.Logger.Info("another plan was applied")
 	return nil
-}
-
-// maxEarlier bounds the earlier plans that a control knows: a node that was away for more changes
-// is told of, and left alone.
-const maxEarlier = 1000
-
-// succeed makes p the plan in force.
-func (c *loop) succeed(p *plan.Plan) {
-	c.remember(c.plan)
-	c.plan = p
-}
-
-// remember notes a plan that nodes may come back with.
-func (c *loop) remember(p *plan.Plan) {
-	if len(c.earlier) == maxEarlier {
-		c.earlier = slices.Delete(c.earlier, 0, 1)
-	}
-	c.earlier = append(c.earlier, api.PlanID(p))
-}
-
-// isBehind reports whether a node has an earlier plan than the one in force, or none.
-func (c *loop) isBehind(n *member) bool {
-	id := n.table.PlanID
-	return id != api.PlanID(c.plan) && (id == "" || slices.Contains(c.earlier, id))
-}
-
-// catchUp gives the plan in force to the nodes that are behind: they were away when it came, or
-// began anew. If others have another plan, differ says so, and nothing changes. What lies over the
-// plan on the other nodes stays.
-func (c *loop) catchUp(ctx context.Context, differ error) error {
-	var behind []*manager.Client
-	var names []string
-	for _, n := range c.nodes {
-		switch {
-		case n.err != nil || n.table.PlanID == api.PlanID(c.plan):
-		case c.isBehind(n):
-			behind, names = append(behind, n.client), append(names, n.label())
-		default:
-			return differ
-		}
-	}
-	g := newGroup(behind, c.plan, ApplyOptions{Reason: "the plan of the others", Lease: c.options.Lease, Partial: true})
-	g.amend = func() (*plan.Plan, error) {
-		for _, m := range g.nodes {
-			if !c.isBehind(m) {
-				return nil, changedSince(m)
-			}
-		}
-		return c.plan, nil
-	}
-	if _, err := g.apply(ctx); err != nil {
-		return errors.Join(differ, err)
-	}
-	c.options.Logger.Info("nodes had an earlier plan, and have the others' now", "nodes", listSome(names, ", "))
-	return nil
-}
-
-// changedSince is the error of a node that has another plan than when it was read.
-func changedSince(m *member) error {
-	return fmt.Errorf("manager %v: %w: another plan was applied since", m.client.Addr(), api.ErrChanged)
 }
 
 // observe hands the counters to the controller. They include those of earlier plans' VIDs and
@@ -310,12 +245,10 @@ func (c *loop) carryOut(ctx context.Context, decisions []control.Decision) (*Rep
 	g := newGroup(clients, c.plan, ApplyOptions{Reason: explain(decisions), Lease: c.options.Lease})
 	g.amend = func() (*plan.Plan, error) { return c.amended(g.nodes, decisions) }
 	report, err := g.apply(ctx)
-	if err != nil {
-		c.remember(g.plan) // a node that was lost may come back with it
-		return report, err
+	if err == nil {
+		c.plan = g.plan
 	}
-	c.succeed(g.plan)
-	return report, nil
+	return report, err
 }
 
 // amended returns the plan in force with the operators' pairs that nodes have over it, and with the
@@ -325,7 +258,7 @@ func (c *loop) amended(nodes []*member, decisions []control.Decision) (*plan.Pla
 	changes := make(map[plan.Pair]transport.VID, len(decisions))
 	for _, m := range nodes {
 		if m.table.PlanID != id {
-			return nil, changedSince(m)
+			return nil, fmt.Errorf("manager %v: %w: another plan was applied since", m.client.Addr(), api.ErrChanged)
 		}
 		for _, p := range m.table.Pairs {
 			a, okA := number[p.A]

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/outfile"
 	"github.com/rawlane/rawlane/internal/filelock"
+	"github.com/rawlane/rawlane/internal/outfile"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/manager/api"
 	"github.com/rawlane/rawlane/vlan/manager/internal/rib"
