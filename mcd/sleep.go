@@ -2,6 +2,7 @@ package mcd
 
 import (
 	"context"
+	"reflect"
 	"sync/atomic"
 
 	"github.com/rawlane/rawlane/transport"
@@ -23,7 +24,7 @@ type sleeper struct {
 	calm  atomic.Int32      // sleeps in a row since before which nobody had polled
 
 	// What interrupts it at its context's end is kept for the next one, which mostly has the same
-	// context. They are changed by who has taken it.
+	// context. They are changed by the one that has taken it.
 	done <-chan struct{}
 	stop func() bool
 }
@@ -57,6 +58,22 @@ func (s *sleeper) take() bool {
 	return s.link != nil && s.calm.Load() >= calmSleeps && s.taken.CompareAndSwap(false, true)
 }
 
+// isLasting reports whether a context may be asked for its end after the wait that it was for: those
+// of the standard library may. Others may be used anew, and end then without an error.
+func isLasting(ctx context.Context) bool {
+	t := reflect.TypeOf(ctx)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.PkgPath() {
+	case "context":
+		return t.Name() != "valueCtx" // its end is another one's
+	case "os/signal":
+		return true
+	}
+	return false
+}
+
 // endWith has the link's Sleep end as ctx does.
 func (s *sleeper) endWith(ctx context.Context) {
 	done := ctx.Done()
@@ -85,7 +102,7 @@ func (e *Endpoint) sleep(ctx context.Context, c *Completion) {
 	s := &e.sleeper
 	s.note(e.turns())
 	defer func() { s.seen.Store(e.turns()) }()
-	if s.take() {
+	if isLasting(ctx) && s.take() {
 		e.sleepInLink(ctx, c)
 	}
 	if !c.Done() {

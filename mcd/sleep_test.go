@@ -3,6 +3,8 @@ package mcd
 import (
 	"context"
 	"errors"
+	"os"
+	"os/signal"
 	"runtime"
 	"sync"
 	"testing"
@@ -117,20 +119,6 @@ func (l *sleepy) want(t *testing.T, sleeps, waits int, asleep bool) {
 	if l.sleeps != sleeps || l.waits != waits || l.asleep != asleep {
 		t.Errorf("frames have ended %d Sleeps and %d Waits, and somebody sleeps: %v; want %d, %d, %v", l.sleeps, l.waits, l.asleep, sleeps, waits, asleep)
 	}
-}
-
-// noted is a context that counts how many are to hear of its end.
-type noted struct {
-	context.Context
-	done      chan struct{} // of its own, so that package context asks it
-	ever, now int
-}
-
-func (c *noted) Done() <-chan struct{} { return c.done }
-
-func (c *noted) AfterFunc(func()) (stop func() bool) {
-	c.ever, c.now = c.ever+1, c.now+1
-	return func() bool { c.now--; return true }
 }
 
 // becalm has the next sleep be in the link.
@@ -350,13 +338,13 @@ func TestSleep_OfWhomAHandlerEnds(t *testing.T) {
 	})
 }
 
-// Waits of one context ask once to hear of its end, and no more once another one is waited with or
-// the endpoint is closed.
-func TestSleep_AsksAContextOnce(t *testing.T) {
+// A context that has ended interrupts nobody once another one was waited with, or the endpoint is
+// closed.
+func TestSleep_ForgetsContexts(t *testing.T) {
 	bySleepy(t, func(t *testing.T, e *Endpoint, p *Port, l *sleepy, arrive func(port PortID)) {
-		former := &noted{Context: t.Context(), done: make(chan struct{})}
-		later := &noted{Context: t.Context(), done: make(chan struct{})}
-		for _, ctx := range []*noted{former, former, later, later} {
+		former, endFormer := context.WithCancel(t.Context())
+		later, endLater := context.WithCancel(t.Context())
+		for _, ctx := range []context.Context{former, former, later, later} {
 			got := inRecv(ctx, p)
 			arrive(1)
 			if err := <-got; err != nil {
@@ -364,13 +352,59 @@ func TestSleep_AsksAContextOnce(t *testing.T) {
 			}
 		}
 		l.want(t, 4, 0, false)
-		if former.ever != 1 || former.now != 0 || later.ever != 1 || later.now != 1 {
-			t.Errorf("asked %d and %d times, and %d and %d are left: want 1, 1, 0, 1", former.ever, later.ever, former.now, later.now)
+		endFormer()
+		synctest.Wait()
+		if l.interrupted {
+			t.Error("by one that was waited with before")
 		}
-		if err := e.Close(); err != nil || later.now != 0 {
-			t.Errorf("%v; %d are left once it is closed", err, later.now)
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		endLater()
+		synctest.Wait()
+		if l.interrupted {
+			t.Error("once the endpoint is closed")
 		}
 	})
+}
+
+// reused is a context that is of no use behind the wait that it was for: its end has no error then.
+type reused struct {
+	context.Context
+	end chan struct{}
+}
+
+func (r *reused) Done() <-chan struct{} { return r.end }
+
+// Contexts that are not the standard library's are not kept: one that ends behind its wait without an
+// error would end the process.
+func TestSleep_KeepsNoContextsOfOthers(t *testing.T) {
+	type key struct{}
+	bySleepy(t, func(t *testing.T, e *Endpoint, p *Port, l *sleepy, arrive func(port PortID)) {
+		r := &reused{t.Context(), make(chan struct{})}
+		for _, ctx := range []context.Context{r, context.WithValue(r, key{}, 0)} {
+			got := inRecv(ctx, p)
+			l.want(t, 0, l.waits, false)
+			arrive(1)
+			if err := <-got; err != nil {
+				t.Error(err)
+			}
+		}
+		close(r.end)
+		synctest.Wait()
+	})
+	for name, ctx := range map[string]context.Context{"background": context.Background(), "without cancel": context.WithoutCancel(t.Context())} {
+		if !isLasting(ctx) {
+			t.Error(name)
+		}
+	}
+	timed, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	signalled, stop := signal.NotifyContext(t.Context(), os.Interrupt)
+	defer stop()
+	if !isLasting(timed) || !isLasting(signalled) {
+		t.Error("with a time, or by a signal")
+	}
 }
 
 // A goroutine that has its own message does not stay awake for more of a stream.
