@@ -58,8 +58,8 @@ func (s *sleeper) take() bool {
 	return s.link != nil && s.calm.Load() >= calmSleeps && s.taken.CompareAndSwap(false, true)
 }
 
-// isLasting reports whether a context may be asked for its end after the wait that it was for: those
-// of the standard library may. Others may be used anew, and end then without an error.
+// isLasting reports whether a context may be asked for its end after the wait that it was for:
+// those of the standard library may. Others may be used anew, and end then without an error.
 func isLasting(ctx context.Context) bool {
 	t := reflect.TypeOf(ctx)
 	if t.Kind() == reflect.Pointer {

@@ -376,8 +376,8 @@ type reused struct {
 
 func (r *reused) Done() <-chan struct{} { return r.end }
 
-// Contexts that are not the standard library's are not kept: one that ends behind its wait without an
-// error would end the process.
+// Contexts that are not the standard library's are not kept: one that ends behind its wait without
+// an error would end the process.
 func TestSleep_KeepsNoContextsOfOthers(t *testing.T) {
 	type key struct{}
 	bySleepy(t, func(t *testing.T, e *Endpoint, p *Port, l *sleepy, arrive func(port PortID)) {
