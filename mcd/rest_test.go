@@ -242,6 +242,49 @@ func TestRest_LendsFirst(t *testing.T) {
 	})
 }
 
+// A goroutine that is bound to its thread lends no processor at each look, though its loans are as
+// long as if others were ready; one that is not bound does, from when that is seen.
+func TestRest_BoundToItsThread(t *testing.T) {
+	var p spinPolicy
+	p.init(time.Second)
+	defer p.end()
+	p.procs.Store(endpoints.Load())
+	p.counted.Store(int32(runtime.GOMAXPROCS(0)))
+	for k, step := range []struct {
+		ready, bound bool
+		want         bool
+	}{
+		{true, false, true},
+		{false, true, true}, // a loan costs it nothing yet
+		{true, true, false},
+		{true, false, true},
+	} {
+		p.ready.Store(0)
+		if step.ready {
+			p.ready.Store(crowded)
+		}
+		if step.bound {
+			runtime.LockOSThread()
+		}
+		for range recountAfter {
+			p.note(time.Microsecond)
+		}
+		if step.bound {
+			runtime.UnlockOSThread()
+		}
+		if p.lends(0, 1) != step.want {
+			t.Errorf("step %d: lent %v, want %v", k, !step.want, step.want)
+		}
+		p.kept.Store(0)
+		if p.lendsFirst(1) != (step.want && step.ready) {
+			t.Errorf("step %d: lent first %v", k, !step.want)
+		}
+	}
+	if p.bound.Store(true); p.lends(lendAfter-1, 1) || !p.lends(1, 1) {
+		t.Error("it is to lend once a millisecond nevertheless")
+	}
+}
+
 // What other processes have of the core is lost, and nothing else: not what other goroutines of this
 // one have.
 func TestRest_WhatIsLost(t *testing.T) {

@@ -1,6 +1,7 @@
 package mcd
 
 import (
+	"bytes"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -42,6 +43,7 @@ type spinPolicy struct {
 	short   atomic.Int32 // how many waits in a row were short, while pause is not 0
 	usual   atomic.Int64 // what a wait takes that spins and keeps its core, in ns; an average likewise
 	ready   atomic.Int32 // how sure it is that goroutines of this process are ready as a wait first rests
+	bound   atomic.Bool  // those who wait are bound to their threads
 	lost    atomic.Int64 // to others that compute, and not made up for yet, in ns
 	avoids  atomic.Bool  // spinning is given up until that is made up for
 	lend    func()       // gives the processor to goroutines of this process
@@ -175,7 +177,8 @@ func (p *spinPolicy) note(cost time.Duration) {
 	weigh(&p.average, int64(min(cost, longestWait*max(p.max, 0))))
 }
 
-// recount counts some waits, and after enough of them the process's processors.
+// recount counts some waits, and after enough of them the process's processors. Where others seem
+// to be ready, it may be that the caller is bound to its thread.
 func (p *spinPolicy) recount(waits int32) {
 	n := p.waits.Load() + waits
 	if n >= recountAfter {
@@ -183,8 +186,16 @@ func (p *spinPolicy) recount(waits int32) {
 		if procs := int32(runtime.GOMAXPROCS(0)); procs != p.counted.Swap(procs) {
 			p.procs.Store(procs)
 		}
+		p.bound.Store(p.ready.Load() >= crowded && isBound())
 	}
 	p.waits.Store(n)
+}
+
+// isBound reports whether the caller is bound to its thread, as runtime.LockOSThread does it: a
+// traceback, which takes some 8 µs, begins with that.
+func isBound() bool {
+	var b [128]byte
+	return bytes.Contains(b[:runtime.Stack(b[:], false)], []byte("locked to thread"))
 }
 
 // weigh takes a value into a moving average.
@@ -271,9 +282,10 @@ func (p *spinPolicy) lends(own time.Duration, spinners int32) bool {
 }
 
 // hasAll reports whether so many spinners, and one at each other endpoint, may have all of the
-// process's processors.
+// process's processors, and can lend them: to lend it takes one who is bound to its thread two
+// switches of threads, also where nobody is ready.
 func (p *spinPolicy) hasAll(spinners int32) bool {
-	return endpoints.Load()-1+spinners >= p.procs.Load()
+	return endpoints.Load()-1+spinners >= p.procs.Load() && !p.bound.Load()
 }
 
 // lendsFirst reports whether a wait lends its processor after its first look: to the goroutine that
