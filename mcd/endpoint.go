@@ -395,6 +395,7 @@ func (e *Endpoint) end(cause error) {
 		p.stopWith(cause)
 	}
 	close(e.ended)
+	e.sleeper.interrupt()
 	for _, p := range ports { // last: a service may take its time to have a lock back
 		p.closeWith(cause)
 	}

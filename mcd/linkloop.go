@@ -126,12 +126,13 @@ func (e *Endpoint) claimPoll() bool {
 const busyPollTime = 60 * time.Microsecond
 
 // busyPoll delivers what woke a linkLoop. One frame is delivered, and that is all: the next may be
-// long in coming. But several show that frames come more quickly than goroutines wake, and then the
-// loop stays awake as long as they do, unless Config.Spin forbids, or other spinners want the core.
-// Where it costs next to nothing it polls once more after a single frame, which gives the frame's
-// memory back: else the next Wait would find a ring that is not empty. A goroutine that waits for c
-// stops when that is done. The caller holds the poll lock; busyPoll gives it back.
-func (e *Endpoint) busyPoll(c *Completion) {
+// long in coming. But several show that frames come more quickly than goroutines wake, and then
+// the loop stays awake as long as they do, unless Config.Spin forbids, or other spinners want the
+// core. Where it costs next to nothing it polls once more after a single frame, which gives the
+// frame's memory back: else the next Wait would find a ring that is not empty. One that waits for
+// a message has enough, which is asked after each batch. The caller holds the poll lock; busyPoll
+// gives it back. It reports whether anything has come.
+func (e *Endpoint) busyPoll(enough func() bool) (came bool) {
 	locked, stream := true, false
 	defer func() { // also if a Receive function panics
 		if stream {
@@ -146,7 +147,7 @@ func (e *Endpoint) busyPoll(c *Completion) {
 	for {
 		n := e.poll(false)
 		if n > 0 {
-			idle = monotime.Time{}
+			came, idle = true, monotime.Time{}
 			if !stream && n > 1 && e.spinning.staysAwake() {
 				stream = true
 				e.streams.Add(1)
@@ -155,12 +156,12 @@ func (e *Endpoint) busyPoll(c *Completion) {
 			e.unlockPoll() // in a flood, too: Close wants it
 			locked = false
 			e.flush()
-			if c != nil && (!again || c.Done()) {
-				return // to sleep, and so others run, or with its own message
+			if enough != nil && (enough() || !again) {
+				return came // to sleep, and so others run, or with its own message
 			}
 			runtime.Gosched() // those whose messages came should run before the next batch
 			if !again || !e.tryLockPoll() {
-				return
+				return came
 			}
 			locked = true
 			continue
@@ -183,6 +184,7 @@ func (e *Endpoint) busyPoll(c *Completion) {
 	e.unlockPoll()
 	locked = false
 	e.flush()
+	return came
 }
 
 // unmaskAfter is how long a program may go without polling before its links' goroutines are woken

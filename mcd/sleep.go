@@ -23,8 +23,9 @@ type sleeper struct {
 	seen  atomic.Uint64     // turns of the poll lock when a sleep has ended last
 	calm  atomic.Int32      // sleeps in a row since before which nobody had polled
 
-	// What interrupts it at its context's end is kept for the next one, which mostly has the same
-	// context. They are changed by the one that has taken it.
+	// What interrupts it at its context's end is kept for the next one, where two in a row have had
+	// the same context. These are changed by the one that has taken it.
+	last <-chan struct{} // the last one's context's Done
 	done <-chan struct{}
 	stop func() bool
 }
@@ -89,10 +90,26 @@ func (s *sleeper) endWith(ctx context.Context) {
 	}
 }
 
+// interrupt ends the Sleep of the goroutine that sleeps in the link, if there is one.
+func (s *sleeper) interrupt() {
+	if s.taken.Load() {
+		s.link.Interrupt()
+	}
+}
+
+// keep keeps what interrupts at ctx's end, if the last one that slept had that context, too: one
+// that is made for a single wait is ended behind it, and would have a goroutine interrupt the next.
+func (s *sleeper) keep(ctx context.Context) {
+	if done := ctx.Done(); done != s.last {
+		s.last = done
+		s.endWith(context.Background())
+	}
+}
+
 // forget drops the context of the last one that slept, once the endpoint is closed: no other comes.
 func (s *sleeper) forget() {
 	if s.taken.CompareAndSwap(false, true) {
-		s.endWith(context.Background())
+		s.keep(context.Background())
 		s.taken.Store(false)
 	}
 }
@@ -116,18 +133,24 @@ func (e *Endpoint) sleepInLink(ctx context.Context, c *Completion) {
 	s := &e.sleeper
 	defer func() { // also if a Receive function panics
 		s.link.Awake()
+		s.keep(ctx)
 		s.taken.Store(false)
 		if e.over.Load() != nil {
 			s.forget()
 		}
 	}()
 	s.endWith(ctx)
-	for n := 0; n < othersFrames && e.awaits(ctx, c); n++ {
+	heard := 0 // batches, and times that another goroutine had them
+	enough := func() bool {
+		heard++
+		return heard >= othersFrames || !e.awaits(ctx, c)
+	}
+	for heard < othersFrames && e.awaits(ctx, c) {
 		if s.await(c) != nil {
 			return
 		}
-		if !c.Done() && e.tryLockPoll() { // else another goroutine polls
-			e.busyPoll(c)
+		if c.Done() || !e.tryLockPoll() || !e.busyPoll(enough) {
+			heard++
 		}
 	}
 }

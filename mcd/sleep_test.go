@@ -26,7 +26,9 @@ type sleepy struct {
 	asleep      bool // from Sleep to Awake
 	closed      bool
 	fails       error
-	sleeps      int // how many frames have ended
+	deliver     func(port PortID) // a frame to a port of this end
+	beforePoll  func()            // nil: nothing
+	sleeps      int               // how many frames have ended
 	waits       int
 	awakes      int
 }
@@ -42,7 +44,7 @@ func (l *sleepy) Sleep() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asleep = true
-	for l.here == 0 && !l.interrupted && !l.closed && l.fails == nil {
+	for l.here == 0 && !l.interrupted && !l.closed { // a failure is Wait's, as a rule
 		l.turned.Wait()
 	}
 	switch {
@@ -52,7 +54,7 @@ func (l *sleepy) Sleep() error {
 		l.sleeps++
 	}
 	l.interrupted = false
-	return l.fails
+	return nil
 }
 
 func (l *sleepy) Awake() { l.change(func() { l.asleep = false; l.awakes++ }) }
@@ -75,6 +77,9 @@ func (l *sleepy) Wait(context.Context) error {
 }
 
 func (l *sleepy) Poll(frames []transport.Frame) (int, error) {
+	if l.beforePoll != nil {
+		l.beforePoll()
+	}
 	n, err := l.Link.Poll(frames)
 	l.change(func() { l.here -= n })
 	return n, err
@@ -100,13 +105,16 @@ func bySleepy(t *testing.T, test func(t *testing.T, e *Endpoint, p *Port, l *sle
 		if err != nil {
 			t.Fatal(err)
 		}
-		test(t, e, p, l, func(port PortID) {
+		l.deliver = func(port PortID) {
 			b := make([]byte, HeaderLen)
 			wire.Seal(b, &wire.Header{Kind: wire.Unicast, From: 1, DstPort: uint8(port)})
 			if _, err := y.Send([]transport.Frame{{Dst: e.MAC(0), EtherType: transport.EtherTypeDefault, Payload: b}}); err != nil {
 				t.Error(err)
 			}
 			l.change(func() { l.here++ })
+		}
+		test(t, e, p, l, func(port PortID) {
+			l.deliver(port)
 			synctest.Wait()
 		})
 	})
@@ -288,7 +296,7 @@ func TestSleep_IsEndedByOthers(t *testing.T) {
 }
 
 // Where the link fails, its own goroutine notes why, and the one that sleeps in it gets its message
-// by that one, as soon as the link is well.
+// as soon as the link is well.
 func TestSleep_OfALinkThatFails(t *testing.T) {
 	bySleepy(t, func(t *testing.T, e *Endpoint, p *Port, l *sleepy, arrive func(port PortID)) {
 		got := inRecv(t.Context(), p)
@@ -297,14 +305,78 @@ func TestSleep_OfALinkThatFails(t *testing.T) {
 		if err := e.LinkErr(0); !errors.Is(err, transport.ErrInterfaceDown) {
 			t.Errorf("LinkErr: %v", err)
 		}
-		l.want(t, 0, 0, false)
+		l.want(t, 0, 0, true)
 		l.change(func() { l.fails = nil })
 		arrive(1)
-		time.Sleep(2 * linkRetry)
 		if err := <-got; err != nil {
 			t.Error(err)
 		}
+		l.want(t, 1, 0, false)
 	})
+}
+
+// Where the link is gone for good, whoever sleeps in it learns that, also who waits for what no
+// port's end completes.
+func TestSleep_OfALinkThatIsGone(t *testing.T) {
+	bySleepy(t, func(t *testing.T, e *Endpoint, _ *Port, l *sleepy, _ func(port PortID)) {
+		ended := make(chan error, 1)
+		becalm(e)
+		go func() { ended <- e.Await(t.Context(), new(Completion)) }()
+		synctest.Wait()
+		l.want(t, 0, 0, true)
+		l.change(func() { l.fails = transport.ErrNoInterface })
+		synctest.Wait()
+		select {
+		case err := <-ended:
+			if !errors.Is(err, ErrClosed) {
+				t.Errorf("Await: %v", err)
+			}
+		default:
+			t.Error("it sleeps on")
+		}
+		l.want(t, 0, 0, false)
+	})
+}
+
+// One who stays awake for a stream that is for others has enough of it after a few batches, and as
+// its context ends; then it is the link's own goroutine's.
+func TestSleep_HasEnoughOfAStream(t *testing.T) {
+	const lasts = 50 // batches
+	for _, endsAt := range []int{3, lasts} {
+		bySleepy(t, func(t *testing.T, e *Endpoint, p *Port, l *sleepy, arrive func(port PortID)) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if _, err := e.OpenPort(2, PortOptions{Receive: func([]Message, bool) {}}); err != nil {
+				t.Fatal(err)
+			}
+			batches, asleep := 0, 0
+			l.beforePoll = func() {
+				if batches++; batches > lasts {
+					return
+				}
+				l.change(func() {
+					if l.asleep {
+						asleep++
+					}
+				})
+				if batches == endsAt {
+					cancel()
+				}
+				l.deliver(2)
+				l.deliver(2)
+			}
+			got := inRecv(ctx, p)
+			l.change(func() { e.spinning.max = time.Hour }) // it may stay awake
+			arrive(2)
+			cancel()
+			if want := min(endsAt, othersFrames); asleep != want {
+				t.Errorf("of %d batches it has taken %d, want %d", batches, asleep, want)
+			}
+			if err := <-got; !errors.Is(err, context.Canceled) {
+				t.Errorf("Recv: %v", err)
+			}
+		})
+	}
 }
 
 // A Receive function that ends the goroutine which polls leaves the link to its own.
@@ -356,6 +428,27 @@ func TestSleep_ForgetsContexts(t *testing.T) {
 		synctest.Wait()
 		if l.interrupted {
 			t.Error("by one that was waited with before")
+		}
+		once, endOnce := context.WithCancel(t.Context())
+		got := inRecv(once, p)
+		arrive(1)
+		if err := <-got; err != nil {
+			t.Error(err)
+		}
+		endOnce()
+		synctest.Wait()
+		if l.interrupted {
+			t.Error("by one that was made for a single wait")
+		}
+		for range 2 {
+			got := inRecv(later, p)
+			arrive(1)
+			if err := <-got; err != nil {
+				t.Error(err)
+			}
+		}
+		if e.sleeper.stop == nil {
+			t.Error("one that was waited with twice is not kept")
 		}
 		if err := e.Close(); err != nil {
 			t.Error(err)
@@ -424,7 +517,7 @@ func TestSleep_LeavesAStreamWithItsMessage(t *testing.T) {
 				c.Complete(nil)
 			}
 		}
-		e.busyPoll(&c)
+		e.busyPoll(c.Done)
 		if (polls == 1) != done {
 			t.Errorf("done %v: %d polls", done, polls)
 		}

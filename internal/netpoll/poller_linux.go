@@ -39,7 +39,7 @@ func (p *Poller) Fail(errno unix.Errno) { p.failure.Store(int32(errno)) }
 
 // FailWithSocketError ends a wait with the error that the socket reports (SO_ERROR), if any.
 func (p *Poller) FailWithSocketError(fd int) {
-	if e, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR); err == nil {
+	if e, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR); err == nil && e != 0 {
 		p.Fail(unix.Errno(e))
 	}
 }

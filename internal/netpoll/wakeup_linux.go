@@ -38,6 +38,7 @@ type Wakeup struct {
 	masked   bool
 	sleeping bool // between Sleep and Awake
 	owed     bool // then: the wait's set was armed, or is to be
+	kicked   bool // then: a Kick waits for Awake
 	closed   bool
 }
 
@@ -133,10 +134,17 @@ func (w *Wakeup) Mask(on bool) {
 	if w.sleeping {
 		w.owed = true
 	}
-	w.set(&w.sleep, !on && w.sleeping, !on)
+	watched := !on && w.sleeping
+	w.set(&w.sleep, watched, watched)
 	w.set(&w.wait, !on, !on && !w.sleeping)
-	if w.wait.poller.Failed() {
-		w.wait.poller.Kick() // a wait that sleeps says so: no frame would end it
+	w.wait.tell()
+	w.sleep.tell()
+}
+
+// tell ends a wait in progress if its set has failed: it says so, and no frame would end it.
+func (s *set) tell() {
+	if s.poller.Failed() {
+		s.poller.Kick()
 	}
 }
 
@@ -146,10 +154,8 @@ func (w *Wakeup) Mask(on bool) {
 func (w *Wakeup) Sleep() error {
 	w.mu.Lock()
 	if !w.sleeping {
-		w.sleeping, w.owed = true, w.wait.armed
-		if w.wait.armed {
-			w.set(&w.wait, true, false)
-		}
+		w.sleeping, w.owed, w.kicked = true, w.wait.armed, false
+		w.disarm(&w.wait)
 	}
 	w.mu.Unlock()
 	return w.sleep.poller.Wait(context.Background())
@@ -160,14 +166,34 @@ func (w *Wakeup) Awake() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sleeping = false
-	if w.sleep.armed {
-		w.set(&w.sleep, true, false)
-	}
+	w.disarm(&w.sleep)
 	if w.owed && !w.masked {
 		w.set(&w.wait, true, true)
 	}
-	if w.wait.poller.Failed() {
+	w.wait.tell()
+	if w.kicked {
+		w.kicked = false
 		w.wait.poller.Kick()
+	}
+}
+
+// Kick ends the wait in progress, or else the next one, as if there were a frame: not before Awake,
+// while somebody sleeps, who polls.
+func (w *Wakeup) Kick() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.sleeping {
+		w.kicked = true
+		return
+	}
+	w.wait.poller.Kick()
+}
+
+// disarm has no socket of a set raise an event. Where one of several has raised one, the others are
+// armed still. The caller holds mu.
+func (w *Wakeup) disarm(s *set) {
+	if s.armed || s.watched && len(w.fds) > 1 {
+		w.set(s, true, false)
 	}
 }
 
@@ -220,8 +246,8 @@ func (w *Wakeup) ready(uintptr) bool {
 	switch {
 	case w.sleeping:
 		w.owed = true
-	case !w.wait.armed:
-		w.set(&w.wait, !w.masked, !w.masked)
+	default:
+		w.arm(&w.wait)
 	}
 	return w.wait.poller.Failed() || w.raised(&w.wait)
 }
@@ -230,10 +256,15 @@ func (w *Wakeup) ready(uintptr) bool {
 func (w *Wakeup) sleepReady(uintptr) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.sleep.armed {
-		w.set(&w.sleep, !w.masked, !w.masked)
-	}
+	w.arm(&w.sleep)
 	return w.sleep.poller.Failed() || w.raised(&w.sleep)
+}
+
+// arm arms a set unless it is, or wake-ups are masked. The caller holds mu.
+func (w *Wakeup) arm(s *set) {
+	if !s.armed {
+		w.set(s, !w.masked, !w.masked)
+	}
 }
 
 // raised takes an event of a set, if there is one.
@@ -251,8 +282,8 @@ func (w *Wakeup) raised(s *set) bool {
 		_, _ = unix.GetsockoptInt(int(event.Fd), unix.SOL_SOCKET, unix.SO_ERROR) // which takes the error away
 	default:
 		w.wait.poller.FailWithSocketError(int(event.Fd)) // it is the wait's, though the other set has it
-		if s != &w.wait && w.wait.poller.Failed() {
-			w.wait.poller.Kick()
+		if s != &w.wait {
+			w.wait.tell()
 		}
 		if w.onError != nil {
 			w.onError(int(event.Fd))

@@ -49,32 +49,39 @@ func TestWakeup_WatchesNoneOrAll(t *testing.T) {
 	}
 }
 
-// Where the sockets cannot be watched when wake-ups are unmasked, a wait that sleeps already says so:
-// no frame would end it.
+// Where the sockets cannot be watched when wake-ups are unmasked, a wait that sleeps already says so,
+// and a Sleep: no frame would end it.
 func TestWakeup_WatchesNoneOnceUnmasked(t *testing.T) {
 	const none = 901 // no descriptor
-	w, err := NewWakeup(none)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	w.Mask(true)
-	looked, ready := make(chan struct{}), w.wait.poller.ready
-	w.wait.poller.ready = func(fd uintptr) bool {
-		if ready(fd) {
-			return true
+	for name, wait := range map[string]func(w *Wakeup) (*Poller, func() error){
+		"Wait":  func(w *Wakeup) (*Poller, func() error) { return w.wait.poller, patiently(t, w) },
+		"Sleep": func(w *Wakeup) (*Poller, func() error) { return w.sleep.poller, w.Sleep },
+	} {
+		w, err := NewWakeup(none)
+		if err != nil {
+			t.Fatal(err)
 		}
-		close(looked)
-		return false
-	}
-	result := make(chan error, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	go func() { result <- w.Poller().Wait(ctx) }() // ends with ctx at the latest
-	<-looked
-	w.Mask(false)
-	if err := <-result; !errors.Is(err, unix.EBADF) {
-		t.Errorf("Wait: %v, want EBADF", err)
+		stop := time.AfterFunc(patience, w.Close)
+		w.Mask(true)
+		poller, waits := wait(w)
+		looked, ready := make(chan struct{}), poller.ready
+		poller.ready = func(fd uintptr) bool {
+			if ready(fd) {
+				return true
+			}
+			close(looked)
+			return false
+		}
+		result := make(chan error, 1)
+		go func() { result <- waits() }()
+		<-looked
+		w.Mask(false)
+		if err := <-result; !errors.Is(err, unix.EBADF) {
+			t.Errorf("%s: %v, want EBADF", name, err)
+		}
+		if stop.Stop() {
+			w.Close()
+		}
 	}
 }
 

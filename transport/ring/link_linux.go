@@ -35,6 +35,7 @@ var (
 	_ transport.Link         = (*Link)(nil)
 	_ transport.Joiner       = (*Link)(nil)
 	_ transport.WakeupMasker = (*Link)(nil)
+	_ transport.Sleeper      = (*Link)(nil)
 	_ transport.Namer        = (*Link)(nil)
 	_ transport.Sharer       = (*Link)(nil)
 	_ transport.Attached     = (*Link)(nil)

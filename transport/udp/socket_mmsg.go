@@ -212,7 +212,7 @@ func (s *socket) maskWakeups(on bool) {
 	s.masked.Store(on)
 	s.wakeup.Mask(on)
 	if !on && s.left.Load() {
-		s.wakeup.Poller().Kick()
+		s.wakeup.Kick()
 	}
 }
 
@@ -227,6 +227,8 @@ func (s *socket) wait(ctx context.Context) error {
 	s.woken.Store(true)
 	return err
 }
+
+var _ transport.Sleeper = (*Link)(nil)
 
 // Sleep implements transport.Sleeper.
 func (l *Link) Sleep() error {
@@ -252,7 +254,7 @@ func (l *Link) Interrupt() { l.socket.wakeup.Interrupt() }
 // has nothing any more that would.
 func (s *socket) polled() {
 	if s.left.Load() && s.waits.Load() > 0 && !s.masked.Load() {
-		s.wakeup.Poller().Kick()
+		s.wakeup.Kick()
 	}
 }
 
