@@ -72,7 +72,7 @@ var floors = []struct {
 	{"mpi/internal/layout", nil},
 	{"mpi/internal/workers", nil},
 	{"mpi/internal/wire", []string{"mpi/internal/consensus", "mpi/internal/matching"}},
-	{"mcd", []string{"mcd/internal/...", "mcd/keyring", "vlan", "transport", "internal/monotime", "internal/clock", "internal/incarnation", "internal/list", "internal/prefetch", "internal/race", "internal/hrtimer"}},
+	{"mcd", []string{"mcd/internal/...", "mcd/keyring", "vlan", "transport", "internal/monotime", "internal/clock", "internal/incarnation", "internal/list", "internal/prefetch", "internal/race", "internal/hrtimer", "internal/tokenbucket"}},
 	{"mcd/decode", []string{"mcd/internal/wire", "transport"}},
 	{"mcd/mcdtest", []string{"mcd", "transport", "transport/fabric"}},
 	{"mcd/internal/wire", []string{"internal/crc32c"}},

@@ -9,6 +9,7 @@ import (
 	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/internal/incarnation"
 	"github.com/rawlane/rawlane/internal/monotime"
+	"github.com/rawlane/rawlane/internal/tokenbucket"
 	"github.com/rawlane/rawlane/mcd/internal/auth"
 	"github.com/rawlane/rawlane/mcd/internal/wire"
 	"github.com/rawlane/rawlane/mcd/keyring"
@@ -34,14 +35,14 @@ type authLink struct {
 	key      *auth.Key // seals contact frames
 	frame    auth.Frame
 	out      []auth.Send
-	scratch  auth.Scratch
+	toOwn    tokenbucket.Bucket // for contact frames to this link's own address
 	contact  [1]transport.Frame
 	memory   []byte // of the contact frame that is sent
 }
 
 func newAuthLink(e *Endpoint, nic int, ring *keyring.Ring, opened monotime.Time) *authLink {
 	l := &authLink{e: e, nic: nic, incarnation: incarnation.New64(),
-		memory: make([]byte, wire.AuthHeaderLen+wire.ContactLen)}
+		toOwn: tokenbucket.New(ownRate, ownBurst), memory: make([]byte, wire.AuthHeaderLen+wire.ContactLen)}
 	l.verifier = auth.New(auth.Config{
 		MAC: e.nics[nic].mac, Incarnation: l.incarnation, Random: fillRandom, Since: opened,
 	})
@@ -165,6 +166,9 @@ var verdictDrops = [...]drop{
 func (e *Endpoint) countVerdict(v auth.Verdict, src transport.MAC) bool {
 	switch v {
 	case auth.Accepted:
+		if e.auth.otherKey.Load() != 0 {
+			e.auth.otherKey.CompareAndSwap(packMAC(src), 0) // it has one of these by now
+		}
 		return true
 	case auth.Held:
 		return false
@@ -222,8 +226,18 @@ func (l *authLink) deliver(r *auth.Frame, slot int) {
 	p.deliver(e.messages[slot:slot+1], true)
 }
 
+// ownRate is how many contact frames a second go to the link's own address, and ownBurst how many
+// at once: all nodes get them, and anybody can send again what was recorded of this node's former
+// incarnations.
+const (
+	ownRate  = 20
+	ownBurst = 16
+)
+
 // transmit sends the contact frames in out, to where the received frame came from that they answer,
-// if there is one. What the link refuses is lost: challenges are repeated.
+// if there is one. Those to another node that has this link's address are broadcast: a switch sends
+// none back to where it learned that address. What the link refuses is lost: challenges are
+// repeated.
 func (l *authLink) transmit(now monotime.Time, received *transport.Frame) {
 	e := l.e
 	for i := range l.out {
@@ -235,8 +249,15 @@ func (l *authLink) transmit(now monotime.Time, received *transport.Frame) {
 		if tag.Validate() != nil {
 			continue
 		}
+		dst := s.Dst
+		if dst == e.nics[l.nic].mac {
+			if !l.toOwn.Take(int64(now.Since())) {
+				continue
+			}
+			dst = transport.Broadcast
+		}
 		f := &l.contact[0]
-		*f = e.frame(l.nic, s.Dst, tag)
+		*f = e.frame(l.nic, dst, tag)
 		f.Payload = l.memory
 		if s.Body.Has(wire.ContactResponse) {
 			s.Body.Floor = l.floor(now, s.Body.EchoedAge)
@@ -244,7 +265,7 @@ func (l *authLink) transmit(now monotime.Time, received *transport.Frame) {
 		s.Body.Put(f.Payload[wire.AuthHeaderLen:])
 		h := wire.Header{Tagged: tag.Tagged, TCI: tag.TCI(), From: uint16(e.cfg.Node), To: wire.AllNodes,
 			Cluster: uint32(e.cfg.Cluster)}
-		l.key.SealContact(&l.scratch, f.Payload, &h, &auth.Addresses{Dst: f.Dst, Src: f.Src}, l.incarnation, s.Counter)
+		l.key.SealContact(f.Payload, &h, &auth.Addresses{Dst: f.Dst, Src: f.Src}, l.incarnation, s.Counter)
 		if received != nil && received.Src == s.Dst {
 			f.Answers = received
 		}

@@ -16,20 +16,26 @@ const keyFileInterval = time.Second
 
 // keyFile is the file that an endpoint's keys came from.
 type keyFile struct {
-	path   string                                 // "": they came from the program
-	stat   func(path string) (os.FileInfo, error) // os.Stat
-	seen   os.FileInfo
-	unread bool // the last attempt to read it has failed
+	path    string                                 // "": they came from the program
+	stat    func(path string) (os.FileInfo, error) // os.Stat
+	seen    os.FileInfo
+	inPlace bool // the last change was of the same file, which may be half written
+	pending bool // there was such a change since it was read
+	unread  bool // the last attempt to read it has failed
+	gone    int  // looks in a row that have not found it
 }
 
 // changed reports whether the file is another one than at the last look.
 func (f *keyFile) changed() bool {
 	now, err := f.stat(f.path)
 	if err != nil {
+		f.gone++
 		return false // it is being replaced, or is gone: the keys stay
 	}
+	f.gone = 0
 	old := f.seen
 	f.seen = now
+	f.inPlace = old != nil && os.SameFile(old, now)
 	return old == nil || !os.SameFile(old, now) || now.Size() != old.Size() || !now.ModTime().Equal(old.ModTime()) ||
 		now.Mode() != old.Mode() || !ctime(now).Equal(ctime(old))
 }
@@ -100,12 +106,23 @@ func (e *Endpoint) lookAtKeyFile() {
 }
 
 // checkKeyFile reads the key file if it has changed, or could not be read at the last look: that
-// may have had another reason than what is in it. A failure counts once.
+// may have had another reason than what is in it. One that is written in place is read at the
+// first look that finds it unchanged, as half of it may be a good one. A failure counts once, also
+// that it is gone.
 func (e *Endpoint) checkKeyFile() {
 	a := e.auth
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	changed := a.file.changed()
+	if a.file.gone == 2 {
+		a.failures.Add(1)
+	}
+	if changed && a.file.inPlace {
+		a.file.pending = true
+		return
+	}
+	changed = changed || a.file.pending
+	a.file.pending = false
 	if (changed || a.file.unread) && e.reload() != nil && changed {
 		a.failures.Add(1)
 	}
@@ -113,7 +130,8 @@ func (e *Endpoint) checkKeyFile() {
 
 // KeyMismatch says that another node uses other keys than this one, or that one of the two has
 // none: an ErrKeyMismatch that names the sender of the last such frame. It is nil if no such frame
-// has come. Anybody can send such frames: it is a hint for messages.
+// has come, or its sender has sent others since. Anybody can send such frames: it is a hint for
+// messages.
 func (e *Endpoint) KeyMismatch() error {
 	const cure = "give all nodes the same key file"
 	from, version, ok := e.Foreign()

@@ -100,10 +100,10 @@ func TestKeyFile_LooksAreRare(t *testing.T) {
 			at                time.Duration
 			reloads, failures uint64
 		}{
-			{999 * time.Millisecond, 0, 0},
-			{1000 * time.Millisecond, 0, 1},
-			{1999 * time.Millisecond, 0, 1}, // it could not be read, and can be now
-			{2000 * time.Millisecond, 1, 1},
+			{1999 * time.Millisecond, 0, 0}, // the first look finds it changed in place
+			{2000 * time.Millisecond, 0, 1},
+			{3999 * time.Millisecond, 0, 1}, // it could not be read, and can be now
+			{4000 * time.Millisecond, 1, 1},
 		} {
 			workUntil(step.at)
 			if c := e.Counters(); c.KeyReloads != step.reloads || c.KeyReloadFailures != step.failures {
@@ -112,6 +112,62 @@ func TestKeyFile_LooksAreRare(t *testing.T) {
 			}
 			if k == 1 {
 				write(append([]byte("#"), good...))
+			}
+		}
+	})
+}
+
+// A key file that is written in place is read once it stays as it is: what a look finds of it
+// meanwhile may be a good one, with keys missing.
+func TestKeyFile_WrittenInPlace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	text := (&keyring.Ring{Keys: []keyring.Key{{1}, {2}}}).Append(nil)
+	half := text[:bytes.LastIndexByte(text[:len(text)-1], '\n')+1]
+	write := func(text []byte) {
+		t.Helper()
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(text[:len(half)-1])
+	synctest.Test(t, func(t *testing.T) {
+		e := openWithKeyFile(t, path)
+		defer e.Close()
+		time.Sleep(keyFileInterval / 2) // so that writes are between two looks
+		for k, written := range [][]byte{half, text, nil, nil} {
+			if written != nil {
+				write(written)
+			}
+			time.Sleep(keyFileInterval)
+			synctest.Wait()
+			c, want := e.Counters(), uint64(0)
+			if k >= 2 {
+				want = 1
+			}
+			if c.KeyReloads != want || c.KeyReloadFailures != 0 {
+				t.Errorf("look %d: %d reloads, %d failures, want %d and none", k+1, c.KeyReloads, c.KeyReloadFailures, want)
+			}
+		}
+	})
+}
+
+// A key file that is gone counts as a failure, once, and its keys stay.
+func TestKeyFile_Gone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	if err := (&keyring.Ring{Keys: []keyring.Key{{1}}}).WriteFile(path); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		e := openWithKeyFile(t, path)
+		defer e.Close()
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		for look, want := range []uint64{0, 1, 1, 1} {
+			time.Sleep(keyFileInterval)
+			synctest.Wait()
+			if c := e.Counters(); c.KeyReloadFailures != want || c.KeyReloads != 0 {
+				t.Errorf("look %d: %d failures, want %d; %d reloads", look+1, c.KeyReloadFailures, want, c.KeyReloads)
 			}
 		}
 	})

@@ -142,7 +142,18 @@ func TestKeys_MismatchIsCountedAndSaid(t *testing.T) {
 				t.Errorf("%s: node %d has received %+v", c.name, k, n)
 			}
 		}
-		if c.count == nil {
+		if c.count == nil { // both have keys, and are given the same one
+			for _, e := range es {
+				if err := e.SetKeys(ring(3, false)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := es[0].Ping(limit(t), mcd.Path{Node: 1}, mcd.ProbeOptions{}); err != nil {
+				t.Error(err)
+			}
+			if err := es[0].KeyMismatch(); err != nil {
+				t.Errorf("node 1 has answered, and %v", err)
+			}
 			continue
 		}
 		if n := es[0].Counters(); *c.count(&n) == 0 {

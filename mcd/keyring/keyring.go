@@ -179,11 +179,11 @@ func Parse(name string, r io.Reader) (*Ring, error) {
 // Append appends the text of the ring's key file to b.
 func (r *Ring) Append(b []byte) []byte {
 	b = append(b, "# Keys of a rawlane cluster: the first one seals, all of them open. Keep them secret.\n"...)
+	if r.Encrypt { // first: what is read of half a file keeps the payloads secret
+		b = append(b, "encrypt\n"...)
+	}
 	for _, k := range r.Keys {
 		b = append(hex.AppendEncode(b, k[:]), '\n')
-	}
-	if r.Encrypt {
-		b = append(b, "encrypt\n"...)
 	}
 	return b
 }

@@ -131,10 +131,16 @@ func FuzzParse(f *testing.F) {
 // The text of a key file, to the byte, says what it is; one that is not valid is not written.
 func TestAppend_Text(t *testing.T) {
 	r := &keyring.Ring{Keys: []keyring.Key{{0x0f, 31: 0xf0}}, Encrypt: true}
-	want := "# Keys of a rawlane cluster: the first one seals, all of them open. Keep them secret.\n0f" +
-		strings.Repeat("00", 30) + "f0\nencrypt\n"
+	want := "# Keys of a rawlane cluster: the first one seals, all of them open. Keep them secret.\nencrypt\n0f" +
+		strings.Repeat("00", 30) + "f0\n"
 	if got := string(r.Append(nil)); got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+	for n := range want {
+		half, err := keyring.Parse("half", strings.NewReader(want[:n]))
+		if err == nil && !half.Encrypt {
+			t.Errorf("of %d bytes: payloads would be sent in plain", n)
+		}
 	}
 	path := filepath.Join(t.TempDir(), "key")
 	if err := (&keyring.Ring{}).WriteFile(path); !errors.Is(err, keyring.ErrFormat) {

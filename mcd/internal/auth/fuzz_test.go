@@ -147,7 +147,7 @@ func (w *fuzzNet) ask(arg int) {
 	case arg == 0x1f: // who has the key sends what makes no sense
 		f := wireFrame{Addresses{Dst: w.nodes[(k+1)%fuzzNodes].mac, Src: n.mac}, make([]byte, wire.AuthHeaderLen+wire.ContactLen-1)}
 		n.v.counter++
-		n.key.SealContact(&n.scratch, f.bytes, n.header(0), &f.Addresses, n.sealer.incarnation, n.v.counter)
+		n.key.SealContact(f.bytes, n.header(0), &f.Addresses, n.sealer.incarnation, n.v.counter)
 		w.take(f)
 	case arg >= 0x18:
 		to := transport.Broadcast

@@ -4,6 +4,7 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -14,9 +15,9 @@ import (
 )
 
 const (
-	secretLen  = 16 // of AES-128
-	nonceLen   = 12 // of a sender's key: four zeros, and the counter
-	contactLen = 16 // of the key for contact frames: incarnation and counter
+	secretLen  = 16          // of AES-128
+	nonceLen   = 12          // of a sender's key: four zeros, and the counter
+	contactLen = sha256.Size // of the key for contact frames
 )
 
 // Key is a key of a cluster, ready for use. It is never changed.
@@ -24,7 +25,7 @@ type Key struct {
 	id      uint8
 	secret  []byte
 	cluster uint32
-	contact cipher.AEAD
+	contact []byte
 }
 
 // NewKey prepares a copy of a secret for a cluster: the caller may erase its own.
@@ -32,7 +33,7 @@ func NewKey(secret []byte, cluster uint32) *Key {
 	secret = slices.Clone(secret)
 	k := &Key{id: derive(secret, nil, "rawlane key id", 1)[0] & 0x0f, secret: secret, cluster: cluster}
 	info := binary.BigEndian.AppendUint32([]byte("rawlane contact"), cluster)
-	k.contact = gcm(derive(secret, nil, string(info), secretLen), contactLen)
+	k.contact = derive(secret, nil, string(info), contactLen)
 	return k
 }
 
@@ -43,7 +44,7 @@ func (k *Key) ID() uint8 { return k.id }
 func (k *Key) sender(incarnation uint64, mac transport.MAC) cipher.AEAD {
 	salt := binary.BigEndian.AppendUint64(nil, incarnation)
 	info := append(binary.BigEndian.AppendUint32([]byte("rawlane frame"), k.cluster), mac[:]...)
-	return gcm(derive(k.secret, salt, string(info), secretLen), nonceLen)
+	return gcm(derive(k.secret, salt, string(info), secretLen))
 }
 
 // derive is HKDF with SHA-256 (RFC 5869).
@@ -55,14 +56,14 @@ func derive(secret, salt []byte, info string, n int) []byte {
 	return b
 }
 
-func gcm(secret []byte, nonce int) cipher.AEAD {
+func gcm(secret []byte) cipher.AEAD {
 	block, err := aes.NewCipher(secret)
 	if err != nil {
 		panic(fmt.Sprintf("auth: AES with a key of %d bytes: %v", len(secret), err))
 	}
-	aead, err := cipher.NewGCMWithNonceSize(block, nonce)
+	aead, err := cipher.NewGCM(block)
 	if err != nil {
-		panic(fmt.Sprintf("auth: GCM with a nonce of %d bytes: %v", nonce, err))
+		panic(fmt.Sprintf("auth: GCM: %v", err))
 	}
 	return aead
 }
@@ -79,7 +80,7 @@ func (a *Addresses) put(b []byte) {
 // Scratch is memory for sealing or opening one frame at a time, the caller's own: what AES-GCM is
 // given must not be on the stack, or it is allocated for each frame.
 type Scratch struct {
-	nonce [16]byte
+	nonce [nonceLen]byte
 	tag   [wire.TagLen]byte
 }
 
@@ -116,7 +117,7 @@ func (t *Scratch) setNonce(counter uint64) {
 // and computes the tag of both. No two calls may have one counter.
 func (s *Sealer) Seal(t *Scratch, b []byte, h *wire.Header, a *Addresses, counter uint64) {
 	s.begin(t, b, h, a, counter, len(b)-wire.AuthHeaderLen)
-	tag := s.aead.Seal(t.tag[:0], t.nonce[:nonceLen], nil, b)
+	tag := s.aead.Seal(t.tag[:0], t.nonce[:], nil, b)
 	copy(b[wire.TagOffset:], tag)
 }
 
@@ -126,58 +127,56 @@ func (s *Sealer) Seal(t *Scratch, b []byte, h *wire.Header, a *Addresses, counte
 func (s *Sealer) Encrypt(t *Scratch, b, payload []byte, h *wire.Header, a *Addresses, counter uint64) []byte {
 	const head = wire.AuthHeaderLen
 	s.begin(t, b, h, a, counter, len(payload))
-	sealed := s.aead.Seal(b[head:head], t.nonce[:nonceLen], payload, b[:head])
+	sealed := s.aead.Seal(b[head:head], t.nonce[:], payload, b[:head])
 	copy(b[wire.TagOffset:], sealed[len(payload):])
 	return b[:head+len(payload)]
 }
 
-// open checks the tag of a frame, which is header and payload, and returns its payload. An
-// encrypted one goes to plain. The frame is as it was when open returns.
-func open(
-	aead cipher.AEAD, nonce []byte, t *Scratch, b []byte, encrypted bool, a *Addresses, plain *[]byte,
-) ([]byte, bool) {
+// openFrame checks the tag of a sender's frame, which is header and payload, and returns its
+// payload. An encrypted one goes to plain. The frame is as it was when openFrame returns.
+func openFrame(aead cipher.AEAD, t *Scratch, b []byte, w *wire.Auth, a *Addresses, plain *[]byte) ([]byte, bool) {
 	const head = wire.AuthHeaderLen
 	field := b[wire.TagOffset:head]
 	copy(t.tag[:], field)
 	a.put(field)
+	t.setNonce(w.Counter)
 	payload := b[head:]
 	var err error
-	if encrypted { // Open wants the tag behind the ciphertext
+	if w.Encrypted { // Open wants the tag behind the ciphertext
 		*plain = append(append((*plain)[:0], payload...), t.tag[:]...)
-		payload, err = aead.Open((*plain)[:0], nonce, *plain, b[:head])
+		payload, err = aead.Open((*plain)[:0], t.nonce[:], *plain, b[:head])
 	} else {
-		_, err = aead.Open(nil, nonce, t.tag[:], b)
+		_, err = aead.Open(nil, t.nonce[:], t.tag[:], b)
 	}
 	copy(field, t.tag[:])
 	return payload, err == nil
 }
 
-// openFrame opens a frame of a sender.
-func openFrame(aead cipher.AEAD, t *Scratch, b []byte, w *wire.Auth, a *Addresses, plain *[]byte) ([]byte, bool) {
-	t.setNonce(w.Counter)
-	return open(aead, t.nonce[:nonceLen], t, b, w.Encrypted, a, plain)
+// contactTag returns the tag of a contact frame with the addresses in its place: HMAC with SHA-256
+// (RFC 2104), cut to its length. All nodes have that key, and an HMAC has no nonce that two of them
+// could use: running copies of one virtual machine would, and give the key of a GHASH away.
+func (k *Key) contactTag(b []byte) []byte {
+	mac := hmac.New(sha256.New, k.contact)
+	_, _ = mac.Write(b) // never fails
+	return mac.Sum(nil)[:wire.TagLen]
 }
 
-func (t *Scratch) setContactNonce(w *wire.Auth) {
-	binary.BigEndian.PutUint64(t.nonce[0:], w.Incarnation)
-	binary.BigEndian.PutUint64(t.nonce[8:], w.Counter)
-}
-
-// SealContact writes the header of a contact frame before its body, and computes the tag. No two
-// calls may have one incarnation and counter.
-func (k *Key) SealContact(t *Scratch, b []byte, h *wire.Header, a *Addresses, incarnation, counter uint64) {
+// SealContact writes the header of a contact frame before its body, and computes the tag.
+func (k *Key) SealContact(b []byte, h *wire.Header, a *Addresses, incarnation, counter uint64) {
 	w := wire.Auth{KeyID: k.id, Incarnation: incarnation, Counter: counter}
 	h.Kind = wire.Contact
 	wire.PutAuth(b, h, &w, len(b)-wire.AuthHeaderLen)
 	a.put(b[wire.TagOffset:])
-	t.setContactNonce(&w)
-	tag := k.contact.Seal(t.tag[:0], t.nonce[:contactLen], nil, b)
-	copy(b[wire.TagOffset:], tag)
+	copy(b[wire.TagOffset:], k.contactTag(b))
 }
 
-// openContact checks the tag of a contact frame. Contact frames are never encrypted.
+// openContact checks the tag of a contact frame, and leaves the frame as it was. Contact frames are
+// never encrypted.
 func (k *Key) openContact(t *Scratch, b []byte, w *wire.Auth, a *Addresses) bool {
-	t.setContactNonce(w)
-	_, ok := open(k.contact, t.nonce[:contactLen], t, b, false, a, nil)
+	field := b[wire.TagOffset:wire.AuthHeaderLen]
+	copy(t.tag[:], field)
+	a.put(field)
+	ok := hmac.Equal(k.contactTag(b), t.tag[:])
+	copy(field, t.tag[:])
 	return ok && !w.Encrypted
 }

@@ -104,7 +104,7 @@ func (n *node) seal(now monotime.Time, sends []Send) (frames []wireFrame) {
 		}
 		f := wireFrame{Addresses{Dst: s.Dst, Src: n.mac}, make([]byte, wire.AuthHeaderLen+wire.ContactLen)}
 		s.Body.Put(f.bytes[wire.AuthHeaderLen:])
-		n.key.SealContact(&n.scratch, f.bytes, n.header(0), &f.Addresses, n.sealer.incarnation, s.Counter)
+		n.key.SealContact(f.bytes, n.header(0), &f.Addresses, n.sealer.incarnation, s.Counter)
 		frames = append(frames, f)
 	}
 	return frames

@@ -378,7 +378,7 @@ func TestGoldenVectors(t *testing.T) {
 	}
 	contact := make([]byte, wire.AuthHeaderLen+wire.ContactLen)
 	body.Put(contact[wire.AuthHeaderLen:])
-	key.SealContact(&s, contact, &wire.Header{From: 1, To: wire.AllNodes, Cluster: 0x01020304}, &addresses, incarnation, 1)
+	key.SealContact(contact, &wire.Header{From: 1, To: wire.AllNodes, Cluster: 0x01020304}, &addresses, incarnation, 1)
 	for name, b := range map[string][]byte{"authenticated": plain, "encrypted": encrypted, "contact": contact} {
 		if !strings.Contains(text, "`"+hex.EncodeToString(b)+"`") {
 			t.Errorf("docs/wire-format.md lacks the %s frame:\n%x", name, b)
