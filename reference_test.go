@@ -39,8 +39,8 @@ func TestReference_Errors(t *testing.T) {
 	files, _ := sources(t)
 	var b strings.Builder
 	b.WriteString("# Errors\n\n*Reference, generated from the source: `go test . -run TestReference -rewrite`.*\n\n" +
-		"`errors.Is` tells the class of an error, `errors.As` its facts. Every error names the object, the act, the\n" +
-		"cause, and what to do.\n")
+		"`errors.Is` tells the class of an error, `errors.As` its facts. Every error names the object and the act,\n" +
+		"and most the cause and what to do.\n")
 	last := ""
 	for _, f := range files {
 		if private.MatchString(f.dir) {

@@ -66,7 +66,8 @@ type ConflictError struct{ A, B Node }
 
 func (e *ConflictError) Error() string {
 	if e.A.ID == e.B.ID {
-		return fmt.Sprintf("node %d: two of one number, with MAC %s and MAC %s", e.A.ID, e.A.macs(), e.B.macs())
+		return fmt.Sprintf("node %d: two of one number, with MAC %s and MAC %s (give each a number of its own)",
+			e.A.ID, e.A.macs(), e.B.macs())
 	}
 	return fmt.Sprintf("nodes %d and %d: one address for both: MAC %s and MAC %s",
 		e.A.ID, e.B.ID, e.A.macs(), e.B.macs())

@@ -69,7 +69,7 @@ func TestTexts(t *testing.T) {
 		{mcd.Place{}, "unknown host"},
 		{mcd.Place{Host: 0xab, Cores: 0xf0, Usable: 2, Path: transport.InProcess}, "host 00000000000000ab, 2 of 4 cores, by process"},
 		{&mcd.ConflictError{A: a, B: mcd.Node{ID: 3, MACs: b.MACs}},
-			"node 3: two of one number, with MAC 02:00:00:00:00:01,02:00:00:00:00:02 and MAC 02:00:00:00:00:01"},
+			"node 3: two of one number, with MAC 02:00:00:00:00:01,02:00:00:00:00:02 and MAC 02:00:00:00:00:01 (give each a number of its own)"},
 		{&mcd.ConflictError{A: a, B: b},
 			"nodes 3 and 4: one address for both: MAC 02:00:00:00:00:01,02:00:00:00:00:02 and MAC 02:00:00:00:00:01"},
 		{&mcd.ShortBufferError{Size: 9, Len: 3}, "short buffer: message of 9 bytes, room for 3"},

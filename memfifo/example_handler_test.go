@@ -18,7 +18,7 @@ func ExampleDomain_Handle() {
 
 	var done mcd.Completion
 	h, err := all[1].Handle(7, memfifo.HandlerConfig{Public: true, Record: func(from memfifo.Sender, rec []byte) {
-		fmt.Printf("node %d: %s\n", from.Node(), rec)
+		fmt.Printf("%v: %s\n", from, rec)
 		done.Complete(nil)
 	}})
 	check(err)

@@ -48,6 +48,9 @@ type Sender struct {
 	p *peer // nil: this node itself
 }
 
+// String names the node.
+func (s Sender) String() string { return fmt.Sprintf("node %d", s.Node()) }
+
 // PublicKey returns the key of a node's public handler.
 func PublicKey(node mcd.NodeID, id uint16) Key { return Key{Node: node, ID: id} }
 

@@ -80,7 +80,7 @@ func (f Fault) String() string {
 			from, to, f.By, f.Arrive)
 	case MTU:
 		return fmt.Sprintf("MTU: between nodes %d and %d by %v frames of %d bytes pass, and of %d do not"+
-			" (set the switches' MTU to %d at least)",
+			" (set the MTU of the switches, and of both nodes' NICs, to %d at least)",
 			low, high, f.By, f.Bytes, f.Want, f.Want)
 	}
 	return string(f.Kind)

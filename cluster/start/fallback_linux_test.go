@@ -1,6 +1,7 @@
 package start
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -32,6 +34,12 @@ func TestMain(m *testing.M) {
 			}
 			<-ctx.Done()
 			return nil
+		})
+	case "wait":
+		Main(Config{Nodes: 2, Exact: true, Limit: time.Minute}, func(ctx context.Context, n *Node) error {
+			fmt.Println("here")
+			<-ctx.Done()
+			return fmt.Errorf("node %d waits: %w", n.Node(), ctx.Err())
 		})
 	case "panic":
 		Main(Config{Limit: time.Hour}, func(_ context.Context, n *Node) error {
@@ -139,5 +147,33 @@ func TestMain_RefusedRing(t *testing.T) {
 	}
 	if err := cmd.Wait(); err == nil || !strings.Contains(said.String(), "CAP_NET_RAW") || strings.Contains(said.String(), "udp") {
 		t.Errorf("%v: %s", err, &said)
+	}
+}
+
+// A program that is interrupted says so, and what it did.
+func TestMain_Interrupted(t *testing.T) {
+	program := exec.CommandContext(t.Context(), os.Args[0])
+	program.Env = append(os.Environ(), envProgram+"=wait")
+	var says bytes.Buffer
+	program.Stderr = &says
+	out, err := program.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for range 2 {
+		lines.Scan() // "here", of each node
+	}
+	_ = program.Process.Signal(syscall.SIGINT)
+	for lines.Scan() {
+	}
+	if err := program.Wait(); testbed.ExitStatus(err) != 1 {
+		t.Errorf("it ends with %v", err)
+	}
+	if text := says.String(); !strings.Contains(text, "interrupt signal received: ") || !strings.Contains(text, " waits: ") {
+		t.Errorf("it says %q", text)
 	}
 }

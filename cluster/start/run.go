@@ -109,8 +109,11 @@ func Main(cfg Config, f func(ctx context.Context, n *Node) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second one ends the process
 	err := Run(ctx, cfg, f)
-	if err == nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
+	switch cause := context.Cause(ctx); {
+	case cause != nil && err == nil:
+		err = cause
+	case cause != nil:
+		err = fmt.Errorf("%w: %w", cause, err)
 	}
 	stop()
 	if err != nil {

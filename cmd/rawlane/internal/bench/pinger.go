@@ -120,8 +120,8 @@ func (p *pinger) fault(ctx context.Context, err error) error {
 	p.forget()
 	p.lost++
 	if p.inARow++; p.inARow == pingLosses {
-		return fmt.Errorf("node %d has not answered %d messages in a row (has it ended, or is its cable out?)",
-			p.to.Node, pingLosses)
+		return fmt.Errorf("node %d has not answered %d messages of %d bytes in a row "+
+			"(has it ended, is its cable out, or an MTU on the way smaller?)", p.to.Node, pingLosses, len(p.b))
 	}
 	return errLost
 }

@@ -36,7 +36,8 @@ func NewDoctorCommand() *cobra.Command {
 matter: driver, queues, MTU, coalescing, VLAN filter, trains. For what does not work it says why,
 and the command that mends it; for what makes messages wait (coalescing, where interrupts are handled,
 idle states, busy polling, the CPU governor), what a change gains. It changes nothing. With --path it
-sends packets to where udp links of other nodes listen, and says how long they may be on the way.
+sends packets to where udp links of other nodes listen, and says how long they may be on the way, as
+far as routers tell; not whether somebody is there.
 
   rawlane doctor
   rawlane doctor --interface eth0

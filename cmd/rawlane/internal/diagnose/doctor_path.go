@@ -44,7 +44,8 @@ func examinePath(ctx context.Context, addr string) finding {
 	case err != nil:
 		return judge(name, err, "check the address, and the routes: ip route get ADDRESS")
 	}
-	f := finding{Name: name, OK: true, Reason: fmt.Sprintf("packets of %d bytes", mtu)}
+	f := finding{Name: name, OK: true, Reason: fmt.Sprintf("no router on it has refused packets of %d bytes; "+
+		"whether they arrive, rawlane matrix --check tells", mtu)}
 	if own, ip := ownMTU(addr); mtu < own {
 		f.OK = false
 		f.Reason = fmt.Sprintf("packets of %d bytes, though the interface here takes %d: "+

@@ -43,7 +43,7 @@ Without --interface it starts nodes of its own. On real machines, give --interfa
 file says it, --node and --nodes, and run the same command on each.
 
   rawlane matrix --nodes 4 --vids 1,2
-  rawlane matrix --check --nodes 4 --vids untagged,1-4`,
+  rawlane matrix --check --nodes 4 --vids untagged,1,2`,
 		Args: cli.NoArguments,
 		RunE: m.run,
 	}

@@ -40,7 +40,7 @@ Without --interface it starts nodes of its own and asks from node 0. On real mac
 waits until all are there. Any program of the cluster answers on the others, such as: rawlane node
 --stay 1h.
 
-  rawlane ping 1 --vids untagged,1-4
+  rawlane ping 1 --vids untagged,1,2
   rawlane ping 3 --all-vids --nodes 4              by which VIDs is it reached?
   rawlane ping 1 --interface eth0 --node 0 --vid 5 --pcp 3 --size 1480`,
 		Args: cli.Arguments(1, 1, "which node? (want its number)"),

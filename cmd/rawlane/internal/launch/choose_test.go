@@ -1,6 +1,8 @@
 package launch
 
 import (
+	"cmp"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -50,6 +52,13 @@ func TestChooseNode_InterfacesOfTheHostfile(t *testing.T) {
 		f := &ClusterFlags{Hostfile: "hosts", NICs: c.nics}
 		if err := f.checkMACs(parsed.Hosts, 0, c.macs, "that"); (err == nil) != c.ok {
 			t.Errorf("%d NICs, %v: %v", c.nics, c.macs, err)
+		}
+	}
+	named := []cluster.Host{{NICs: []cluster.HostNIC{{Line: 1}}}, {NICs: []cluster.HostNIC{{MAC: mac(0, 2), Line: 2}}}}
+	f = &ClusterFlags{Hostfile: "hosts", NICs: 1}
+	for own, want := range map[byte]string{1: "", 2: "hosts:2: MAC 02:00:00:00:00:02 is node 1's, and that"} {
+		if err := f.checkMACs(named, 0, []transport.MAC{mac(0, own)}, "that"); fmt.Sprint(err) != cmp.Or(want, "<nil>") {
+			t.Errorf("%v of node 0, which has a name: %v, want %q", mac(0, own), err, want)
 		}
 	}
 }

@@ -263,6 +263,13 @@ func (c *ClusterFlags) checkMACs(hosts []cluster.Host, node mcd.NodeID, macs []t
 			return fmt.Errorf("%s:%d: node %d has MAC %v, and %s", c.Hostfile, nic.Line, node, nic.MAC, found)
 		}
 	}
+	for k, h := range hosts { // the node's own line may name a host
+		for _, nic := range h.NICs {
+			if mcd.NodeID(k) != node && slices.Contains(macs, nic.MAC) {
+				return fmt.Errorf("%s:%d: MAC %v is node %d's, and %s", c.Hostfile, nic.Line, nic.MAC, k, found)
+			}
+		}
+	}
 	return nil
 }
 
