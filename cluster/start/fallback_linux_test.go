@@ -168,7 +168,10 @@ func TestMain_Interrupted(t *testing.T) {
 		lines.Scan() // "here", of each node
 	}
 	_ = program.Process.Signal(syscall.SIGINT)
-	for lines.Scan() {
+	for lines.Scan() { // what it says until its end
+	}
+	if err := lines.Err(); err != nil {
+		t.Error(err)
 	}
 	if err := program.Wait(); testbed.ExitStatus(err) != 1 {
 		t.Errorf("it ends with %v", err)
