@@ -115,18 +115,19 @@ func TestSurvivorThatDecidedApart_AndIsForgotten(t *testing.T) {
 func TestSurvivorThatLeftUndecided(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const dead, leaves = 3, 1
-		var deaf atomic.Bool
+		const hears, deaf, hearsAgain = 0, 1, 2
+		var ears atomic.Int32 // of the one that leaves
 		var c *cluster
 		c = new(cluster).start(t, 4, mcdtest.Config{
 			Endpoint: mcd.Config{Spin: -1},
-			Wrap: func(node mcd.NodeID, _ int, l transport.Link) transport.Link {
+			Wrap: func(_ mcd.NodeID, _ int, l transport.Link) transport.Link {
 				return &filter{l, func(f *transport.Frame) bool {
 					var m engine.Message
-					if node == leaves && len(f.Payload) > mcd.HeaderLen &&
-						engine.Parse(f.Payload[mcd.HeaderLen:], &m) == nil && m.Kind == engine.Report && len(m.Report.Gone) > 0 {
-						deaf.Store(true)
+					if len(f.Payload) > mcd.HeaderLen && engine.Parse(f.Payload[mcd.HeaderLen:], &m) == nil &&
+						m.Kind == engine.Report && len(m.Report.Gone) > 0 { // by any of them
+						ears.CompareAndSwap(hears, deaf)
 					}
-					return deaf.Load() && f.Dst == c.eps[leaves].MAC(0)
+					return ears.Load() == deaf && f.Dst == c.eps[leaves].MAC(0)
 				}}
 			},
 		})
@@ -139,7 +140,7 @@ func TestSurvivorThatLeftUndecided(t *testing.T) {
 					t.Errorf("node %d was told %v, want nothing", k, err)
 				}
 				_ = g.Close()
-				deaf.Store(false)
+				ears.Store(hearsAgain)
 				return nil
 			}
 			if down := downOf(t, g.Barrier(limit(t))); !slices.Equal(down.Nodes, []mcd.NodeID{dead}) {
