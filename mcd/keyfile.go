@@ -19,7 +19,7 @@ type keyFile struct {
 	path    string                                 // "": they came from the program
 	stat    func(path string) (os.FileInfo, error) // os.Stat
 	seen    os.FileInfo
-	inPlace bool // the last change was of the same file, which may be half written
+	inPlace bool // the last look found the same file: a change of that may be half written
 	pending bool // there was such a change since it was read
 	unread  bool // the last attempt to read it has failed
 	gone    int  // looks in a row that have not found it
@@ -36,7 +36,7 @@ func (f *keyFile) changed() bool {
 	old := f.seen
 	f.seen = now
 	f.inPlace = old != nil && os.SameFile(old, now)
-	return old == nil || !os.SameFile(old, now) || now.Size() != old.Size() || !now.ModTime().Equal(old.ModTime()) ||
+	return !f.inPlace || now.Size() != old.Size() || !now.ModTime().Equal(old.ModTime()) ||
 		now.Mode() != old.Mode() || !ctime(now).Equal(ctime(old))
 }
 

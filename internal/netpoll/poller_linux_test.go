@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // expiredConn is a descriptor whose read deadline an earlier wait's context has left in the past. A
@@ -96,5 +98,19 @@ func TestLook_AsksOnceMore(t *testing.T) {
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// What a socket has in its error queue is no failure, and leaves one that no wait has told yet.
+func TestPoller_KeepsAFailure(t *testing.T) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	p := &Poller{}
+	p.Fail(unix.ENOMEM)
+	if p.FailWithSocketError(fd); !p.Failed() {
+		t.Error("a failure was forgotten by a socket that has none")
 	}
 }

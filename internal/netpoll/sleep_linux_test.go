@@ -117,17 +117,3 @@ func TestSleep_PutsOffAKick(t *testing.T) {
 		t.Errorf("Wait behind a Kick: %v", err)
 	}
 }
-
-// What a socket has in its error queue is no failure, and leaves one that no wait has told yet.
-func TestPoller_KeepsAFailure(t *testing.T) {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(fd)
-	p := &Poller{}
-	p.Fail(unix.ENOMEM)
-	if p.FailWithSocketError(fd); !p.Failed() {
-		t.Error("a failure was forgotten by a socket that has none")
-	}
-}

@@ -132,13 +132,20 @@ func (s *Sealer) Encrypt(t *Scratch, b, payload []byte, h *wire.Header, a *Addre
 	return b[:head+len(payload)]
 }
 
+// takeTag keeps a frame's tag and has the addresses in its place, as where it was computed. It
+// returns that place, for the tag to be put back.
+func (t *Scratch) takeTag(b []byte, a *Addresses) (field []byte) {
+	field = b[wire.TagOffset:wire.AuthHeaderLen]
+	copy(t.tag[:], field)
+	a.put(field)
+	return field
+}
+
 // openFrame checks the tag of a sender's frame, which is header and payload, and returns its
 // payload. An encrypted one goes to plain. The frame is as it was when openFrame returns.
 func openFrame(aead cipher.AEAD, t *Scratch, b []byte, w *wire.Auth, a *Addresses, plain *[]byte) ([]byte, bool) {
 	const head = wire.AuthHeaderLen
-	field := b[wire.TagOffset:head]
-	copy(t.tag[:], field)
-	a.put(field)
+	field := t.takeTag(b, a)
 	t.setNonce(w.Counter)
 	payload := b[head:]
 	var err error
@@ -173,9 +180,7 @@ func (k *Key) SealContact(b []byte, h *wire.Header, a *Addresses, incarnation, c
 // openContact checks the tag of a contact frame, and leaves the frame as it was. Contact frames are
 // never encrypted.
 func (k *Key) openContact(t *Scratch, b []byte, w *wire.Auth, a *Addresses) bool {
-	field := b[wire.TagOffset:wire.AuthHeaderLen]
-	copy(t.tag[:], field)
-	a.put(field)
+	field := t.takeTag(b, a)
 	ok := hmac.Equal(k.contactTag(b), t.tag[:])
 	copy(field, t.tag[:])
 	return ok && !w.Encrypted
