@@ -117,3 +117,95 @@ func TestSleep_PutsOffAKick(t *testing.T) {
 		t.Errorf("Wait behind a Kick: %v", err)
 	}
 }
+
+// Where the link tells by itself whether there is a frame, each one that comes ends a Sleep, one that
+// came while nobody slept, too; and none raises an event once a Wait has taken over.
+func TestSleep_AskedInMemory(t *testing.T) {
+	fd := event(t)
+	drain := func() { _, _ = unix.Read(fd, make([]byte, 8)) }
+	fill := func() { _, _ = unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
+	readable := func() bool {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		return n == 1 && err == nil
+	}
+	drain()
+	w, err := NewWakeup(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	asked := make(chan struct{}, 16)
+	w.AskInMemory(func() bool {
+		asked <- struct{}{}
+		return readable()
+	})
+	for range 3 {
+		go func() {
+			<-asked // it has found nothing, and sleeps or is about to
+			fill()
+		}()
+		if !sleepSoon(t, w) {
+			t.Fatal("there is something, and it sleeps on")
+		}
+		drain()
+		w.Awake()
+		fill() // while nobody sleeps
+		if !sleepSoon(t, w) {
+			t.Fatal("something came before, and it sleeps on")
+		}
+		drain()
+		w.Awake()
+		for len(asked) > 0 {
+			<-asked
+		}
+	}
+	fill()
+	if err := patiently(t, w)(); err != nil {
+		t.Errorf("Wait behind Awake: %v", err)
+	}
+	if w.sleep.watched {
+		t.Error("frames raise events of a Sleep that nobody is in, though a Wait has them")
+	}
+}
+
+// Nothing that comes between the look at the link and the sleep is missed by a Wait.
+func TestWait_AskedInMemory(t *testing.T) {
+	fd := event(t)
+	w, err := NewWakeup(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	looks := 0
+	w.AskInMemory(func() bool {
+		looks++
+		return false // it comes just behind the look
+	})
+	for range 3 {
+		if err := patiently(t, w)(); err != nil {
+			t.Fatalf("Wait: %v", err)
+		}
+	}
+	if looks == 0 {
+		t.Error("the link was not asked")
+	}
+}
+
+// A socket's error ends the Sleep, though the Wait has it.
+func TestSleep_AskedInMemoryEndsByAnError(t *testing.T) {
+	fd := refusedSocket(t)
+	w, err := NewWakeup(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	w.AskInMemory(func() bool { return false })
+	waited := make(chan error, 1)
+	go func() { waited <- patiently(t, w)() }()
+	if !sleepSoon(t, w) {
+		t.Error("the socket has failed, and it sleeps on")
+	}
+	if err := <-waited; !errors.Is(err, unix.ECONNREFUSED) {
+		t.Errorf("Wait: %v, want ECONNREFUSED", err)
+	}
+}

@@ -26,11 +26,14 @@ import (
 //	no      yes      no      has ended one; the next wait arms again
 //	yes     no       no      ends nothing
 //
-// A second set is for Sleep. While somebody is in that, the first one is disarmed.
+// A second set is for Sleep. While somebody is in that, the first one is disarmed. Where the link
+// can tell by itself whether there is a frame, the second one stays armed from one Sleep to the
+// next: each frame raises an event (EPOLLET), and who sleeps asks the link.
 type Wakeup struct {
 	fds     []int // the sockets
 	own     int   // how many of them NewWakeup was given: the others are Watch's
 	onError func(fd int)
+	pending func() bool // whether there is a frame; nil: the kernel is asked
 	wait    set
 	sleep   set
 
@@ -42,6 +45,8 @@ type Wakeup struct {
 	closed   bool
 }
 
+const edgeTriggered = 1 << 31 // unix.EPOLLET, which is negative on some systems
+
 // set is an epoll set of the sockets, for one poller.
 type set struct {
 	epoll   *os.File // watched by the runtime
@@ -49,6 +54,7 @@ type set struct {
 	poller  *Poller
 	watched bool // the sockets are in the set
 	armed   bool // the next frame raises an event, or one has been raised that no wait has taken
+	edges   bool // each frame raises one while the set is armed, and no wait takes it
 }
 
 // NewWakeup is for sockets that do not block, and that nobody else watches.
@@ -123,6 +129,10 @@ func (w *Wakeup) Unwatch(fd int) {
 // which ends each wait as long as it is there. It is called before the first wait.
 func (w *Wakeup) OnError(f func(fd int)) { w.onError = f }
 
+// AskInMemory has waits ask pending whether there is a frame, which costs no system call. It may
+// say so where there is none: the wait then ends for nothing. It is called before the first wait.
+func (w *Wakeup) AskInMemory(pending func() bool) { w.pending, w.sleep.edges = pending, true }
+
 // Poller is what sleeps until there is a frame.
 func (w *Wakeup) Poller() *Poller { return w.wait.poller }
 
@@ -156,6 +166,9 @@ func (w *Wakeup) Sleep() error {
 	if !w.sleeping {
 		w.sleeping, w.owed, w.kicked = true, w.wait.armed, false
 		w.disarm(&w.wait)
+		if w.pending != nil && !w.wait.watched {
+			w.set(&w.wait, !w.masked, false) // for errors, which it alone has
+		}
 	}
 	w.mu.Unlock()
 	return w.sleep.poller.Wait(context.Background())
@@ -166,7 +179,9 @@ func (w *Wakeup) Awake() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sleeping = false
-	w.disarm(&w.sleep)
+	if !w.sleep.edges {
+		w.disarm(&w.sleep)
+	}
 	if w.owed && !w.masked {
 		w.set(&w.wait, true, true)
 	}
@@ -226,9 +241,12 @@ func (w *Wakeup) set(s *set, watched, armed bool) {
 	s.watched, s.armed = watched, armed
 }
 
-// control is epoll_ctl(2), for the next event of a socket, or for none.
+// control is epoll_ctl(2), for the next event of a socket, for each, or for none.
 func (s *set) control(op, fd int, armed bool) unix.Errno {
 	event := unix.EpollEvent{Events: unix.EPOLLONESHOT, Fd: int32(fd)}
+	if s.edges {
+		event.Events = edgeTriggered
+	}
 	if armed {
 		event.Events |= unix.EPOLLIN
 	}
@@ -243,13 +261,23 @@ func (s *set) control(op, fd int, armed bool) unix.Errno {
 func (w *Wakeup) ready(uintptr) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch {
-	case w.sleeping:
+	isNew := false // what the set raises from now on has ready called again
+	if w.sleeping {
 		w.owed = true
-	default:
+	} else {
+		isNew = !w.wait.armed
 		w.arm(&w.wait)
+		if w.sleep.edges {
+			w.set(&w.sleep, false, false)
+		}
 	}
-	return w.wait.poller.Failed() || w.raised(&w.wait)
+	switch {
+	case w.wait.poller.Failed():
+		return true
+	case w.pending != nil && isNew && !w.masked && !w.pending():
+		return false
+	}
+	return w.raised(&w.wait)
 }
 
 // sleepReady is ready for Sleep.
@@ -257,7 +285,13 @@ func (w *Wakeup) sleepReady(uintptr) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.arm(&w.sleep)
-	return w.sleep.poller.Failed() || w.raised(&w.sleep)
+	switch {
+	case w.sleep.poller.Failed():
+		return true
+	case w.pending != nil:
+		return !w.masked && w.pending()
+	}
+	return w.raised(&w.sleep)
 }
 
 // arm arms a set unless it is, or wake-ups are masked. The caller holds mu.
@@ -284,6 +318,8 @@ func (w *Wakeup) raised(s *set) bool {
 		w.wait.poller.FailWithSocketError(int(event.Fd)) // it is the wait's, though the other set has it
 		if s != &w.wait {
 			w.wait.tell()
+		} else if w.sleeping {
+			w.sleep.poller.Kick()
 		}
 		if w.onError != nil {
 			w.onError(int(event.Fd))

@@ -223,7 +223,17 @@ func (s *socket) Open(ifi *net.Interface) (_ *netpoll.Poller, err error) {
 		_ = unix.Close(s.fd) // the first error is the one to report
 		return nil, err
 	}
+	s.wakeup.AskInMemory(s.pending)
 	return s.wakeup.Poller(), nil
+}
+
+// pending reports whether a Poll would find a frame. One in progress may.
+func (s *socket) pending() bool {
+	if !s.polling.CompareAndSwap(false, true) {
+		return true
+	}
+	defer s.polling.Store(false)
+	return s.ring.filled()
 }
 
 // Control implements afpacket.Socket. The lock keeps fd ours: a number that Close has freed may be

@@ -55,6 +55,11 @@ func (r *ring) slot(i uint32) slot {
 	return slot{(*unix.Tpacket2Hdr)(unsafe.Pointer(&memory[0])), memory}
 }
 
+// filled reports whether the kernel has filled the next slot.
+func (r *ring) filled() bool {
+	return atomic.LoadUint32(&r.slot(r.head).header.Status)&unix.TP_STATUS_USER != 0
+}
+
 // next takes the next slot if the kernel has filled it. It is ours until release. The caller takes
 // at most slots() of them before it releases: one more would be the first again.
 func (r *ring) next() (s slot, ok bool) {

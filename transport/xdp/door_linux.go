@@ -74,6 +74,7 @@ func (d *door) Open(ifi *net.Interface) (_ *netpoll.Poller, err error) {
 		return nil, errors.Join(err, d.leave())
 	}
 	d.link.sender.open(d.queues[0].socket, d.link.MAC(), ifi.MTU, d.link.kick)
+	d.wakeup.AskInMemory(d.link.received)
 	return d.wakeup.Poller(), nil
 }
 

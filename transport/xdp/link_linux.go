@@ -211,6 +211,20 @@ func (l *Link) receiveFrom(q *queue, frames []transport.Frame) (n int) {
 	return n
 }
 
+// received reports whether a Poll would find a frame. One in progress may.
+func (l *Link) received() bool {
+	if !l.polling.CompareAndSwap(false, true) {
+		return true
+	}
+	defer l.polling.Store(false)
+	for k := range l.door.queues {
+		if l.door.queues[k].socket.Received.Ready() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Wait implements transport.Link. The goroutine sleeps in the runtime's poller and holds no thread.
 // It returns transport.ErrInterfaceDown while the interface is down, ErrNoInterface once it is
 // gone.
