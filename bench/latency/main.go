@@ -65,11 +65,12 @@ func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 	if *size < 4 || *size > 1400 {
 		return r, harness.Misuse("want -size 4 to 1400")
 	}
-	l := &latency{iters: b.Iters, tables: make(map[way]*harness.Table)}
+	l := &latency{iters: b.Iters, tables: make(map[way]*harness.Table), pauses: newPauseTable(b.Rounds)}
 	for _, w := range ways {
 		l.tables[w] = newTable(w, b.Rounds)
 		r.Tables = append(r.Tables, l.tables[w])
 	}
+	r.Tables = append(r.Tables, l.pauses)
 	if b.Rows {
 		l.programs.C = "there"
 		return harness.RowsOf(l.variants()), nil
@@ -94,6 +95,7 @@ type latency struct {
 	programs harness.Programs
 	iters    int
 	tables   map[way]*harness.Table
+	pauses   *harness.Table // of the cores
 }
 
 func (l *latency) variants() (all []harness.Variant) {
@@ -101,7 +103,7 @@ func (l *latency) variants() (all []harness.Variant) {
 		all = append(all, l.inC(w)...)
 		all = append(all, l.inGo(w)...)
 	}
-	return all
+	return append(all, l.jitter())
 }
 
 // inC are the programs in C. A bare ring is for spinning: who sleeps needs no ring.
@@ -185,6 +187,39 @@ func (l *latency) rawlane(w way, procs int, names map[string]string, flags []str
 		}
 		return err
 	}}
+}
+
+// jitter has rawlane look what takes the first two cores from a program that spins.
+func (l *latency) jitter() harness.Variant {
+	return harness.Variant{Name: cores[0], Rows: cores[:], Run: func(ctx context.Context) error {
+		lines, err := harness.Lines[struct {
+			PerS float64 `json:"pauses_per_s"`
+			P50  float64 `json:"p50_us"`
+		}](ctx, &l.programs, "jitter", "--seconds", "1", "--least", "10us")
+		for i, got := range lines {
+			if i < len(cores) {
+				l.pauses.Add(cores[i], got.PerS, got.P50)
+			}
+		}
+		return err
+	}}
+}
+
+// cores are the names of the cores that spinning ends have.
+var cores = [2]string{"the first core", "the second core"}
+
+func newPauseTable(rounds int) *harness.Table {
+	return &harness.Table{
+		Title: fmt.Sprintf("A loop that only looks at the clock: its pauses of 10 us and more; median of %d rounds\n%-32s %8s %8s %18s",
+			rounds, "", "a second", "p50, us", "of the rounds"),
+		Text: func(r *harness.Row) string {
+			return fmt.Sprintf("%-32s %8.0f %8.2f %8.0f - %7.0f", r.Name, r.Median(), r.Second(), r.Min(), r.Max())
+		},
+		JSON: func(r *harness.Row) map[string]any {
+			return map[string]any{"name": r.Name, "pauses_per_s": r.Median(), "p50_us": r.Second(), "rounds": r.Rounds(),
+				"lowest_per_s": r.Min(), "highest_per_s": r.Max()}
+		},
+	}
 }
 
 func newTable(w way, rounds int) *harness.Table {

@@ -27,7 +27,7 @@ func NewCommand() *cobra.Command {
 	for _, b := range programBenches {
 		verbs = append(verbs, newProgramCommand(b))
 	}
-	verbs = append(verbs, newMPICommand(), newIdleCommand())
+	verbs = append(verbs, newMPICommand(), newIdleCommand(), newJitterCommand())
 	return cli.Group(&cobra.Command{
 		Use:   "bench BENCHMARK",
 		Short: "Measure latency, bandwidth, rate, LogP, barriers, memory, connections, calls, programs",

@@ -19,7 +19,7 @@ type Host struct {
 	Rawlane string `json:"rawlane"`
 	NIC     string `json:"nic,omitempty"`
 	Driver  string `json:"driver,omitempty"`
-	MTU     int    `json:"mtu"`
+	MTU     int    `json:"mtu,omitempty"`
 }
 
 // ThisHost describes this machine and, unless nic is empty, that network interface.
@@ -44,7 +44,10 @@ func ThisHost(nic string, mtu int) Host {
 
 // String puts h on one line.
 func (h Host) String() string {
-	s := fmt.Sprintf("%d cores, %s %s, MTU %d", h.Cores, h.OS, h.Kernel, h.MTU)
+	s := fmt.Sprintf("%d cores, %s %s", h.Cores, h.OS, h.Kernel)
+	if h.MTU != 0 {
+		s += fmt.Sprintf(", MTU %d", h.MTU)
+	}
 	if h.NIC != "" {
 		s += fmt.Sprintf(", %s (%s)", h.NIC, h.Driver)
 	}

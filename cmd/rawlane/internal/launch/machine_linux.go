@@ -26,10 +26,8 @@ func pinSelf(core int) error {
 		return nil
 	}
 	runtime.LockOSThread()
-	var set unix.CPUSet
-	set.Set(core)
-	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return fmt.Errorf("move to core %d: %w", core, err)
+	if err := MoveThread(core); err != nil {
+		return err
 	}
 	if os.Getenv(cli.EnvLocal) != "" { // as the test bed had set for the thread that starts the process
 		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
@@ -38,6 +36,16 @@ func pinSelf(core int) error {
 	}
 	env := append(os.Environ(), pinned+"="+strconv.Itoa(core))
 	return fmt.Errorf("start anew on core %d: %w", core, syscall.Exec("/proc/self/exe", os.Args, env))
+}
+
+// MoveThread moves the calling thread to one core.
+func MoveThread(core int) error {
+	var set unix.CPUSet
+	set.Set(core)
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("move to core %d: %w", core, err)
+	}
+	return nil
 }
 
 // PinThread moves the calling thread, and programs that it starts, to a share of the cores that it

@@ -13,6 +13,9 @@ import (
 // pinSelf is for Linux.
 func pinSelf(int) error { return fmt.Errorf("pin to a core: %w", transport.ErrNotSupported) }
 
+// MoveThread is for Linux.
+func MoveThread(int) error { return fmt.Errorf("move to a core: %w", transport.ErrNotSupported) }
+
 // PinThread is for Linux.
 func PinThread(int, int) error { return nil }
 
