@@ -135,7 +135,8 @@ func (b *jitterBench) run(cmd *cobra.Command) error {
 func (b *jitterBench) choose(allowed []int) error {
 	for _, core := range b.cores {
 		if len(allowed) > 0 && !slices.Contains(allowed, core) {
-			return cli.Misuse("--cores %d: this process may run on %d alone", core, slices.Sorted(slices.Values(allowed)))
+			return cli.Misuse("--cores %d: this process may run on %d alone",
+				core, slices.Sorted(slices.Values(allowed)))
 		}
 	}
 	switch {
@@ -189,8 +190,9 @@ func (p *pauses) result() jitterResult {
 	us := func(ns int64) float64 { return cli.Micros(time.Duration(ns)) }
 	return jitterResult{
 		Schema: resultSchema, Bench: "jitter", Seconds: p.of.Seconds(), LeastUS: cli.Micros(p.least),
-		PerS: perS, P50US: us(p.taken.ValueAtQuantile(50)), P99US: us(p.taken.ValueAtQuantile(99)), MaxUS: us(p.taken.Max()),
-		Lost: 100 * p.lost.Seconds() / p.of.Seconds(), Hit: min(100, 100*2*perS*jitterTrip.Seconds()),
+		PerS: perS, P50US: us(p.taken.ValueAtQuantile(50)), P99US: us(p.taken.ValueAtQuantile(99)),
+		MaxUS: us(p.taken.Max()),
+		Lost:  100 * p.lost.Seconds() / p.of.Seconds(), Hit: min(100, 100*2*perS*jitterTrip.Seconds()),
 	}
 }
 
@@ -204,7 +206,8 @@ func (r *jitterResult) line() string {
 	if r.Core == notPinned {
 		core = "any"
 	}
-	return fmt.Sprintf("%4s %10.1f %9.1f %9.1f %9.1f %7.2f %7.2f\n", core, r.PerS, r.P50US, r.P99US, r.MaxUS, r.Lost, r.Hit)
+	return fmt.Sprintf("%4s %10.1f %9.1f %9.1f %9.1f %7.2f %7.2f\n",
+		core, r.PerS, r.P50US, r.P99US, r.MaxUS, r.Lost, r.Hit)
 }
 
 func parseCore(text string) (int, error) {

@@ -94,6 +94,21 @@ func (c *client) end(ctx context.Context) error {
 	return launch.Dismiss(ctx, c.x, c.peers, []byte{askEnd})
 }
 
+// abandon tells the other nodes that node 0 ends without a result: by an error, or interrupted,
+// when no context of the benchmark's is left.
+func (c *client) abandon() error {
+	ctx, cancel := context.WithTimeout(context.Background(), abandonTime)
+	defer cancel()
+	err := launch.Dismiss(ctx, c.x, c.peers, []byte{askAbandon})
+	if ctx.Err() != nil {
+		return nil // those that have not heard it notice the silence
+	}
+	return err
+}
+
+// abandonTime is how long node 0 tells others so, at most.
+const abandonTime = 2 * time.Second
+
 // keepAlive tells the other nodes now and then that node 0 is there: the idle ones would give up.
 // It is called between measurements.
 func (c *client) keepAlive(ctx context.Context) error {

@@ -135,21 +135,34 @@ func (b *messageBench) part(ctx context.Context, n *node) error {
 	if n.ep.Node() != 0 {
 		return serve(ctx, n)
 	}
-	for _, size := range b.sizes {
-		if most := b.keyCost.room(n.ep); size > most {
-			return fmt.Errorf("--size %d: %w (a larger --mtu, or bench put, which writes any length)",
-				size, &transport.SizeError{Size: size, Max: most})
-		}
-	}
-	if err := cli.CheckFile("plot", b.plot); err != nil {
-		return err
-	}
 	n.lines.Say("waiting for the other nodes ...")
 	c, err := openClient(ctx, n.ep)
 	if err != nil {
 		return err
 	}
 	c.link = n.link
+	if err := b.measureAll(ctx, n, c); err != nil {
+		return errors.Join(err, c.abandon())
+	}
+	return c.end(ctx)
+}
+
+// check says what is wrong with the flags for this endpoint.
+func (b *messageBench) check(n *node) error {
+	for _, size := range b.sizes {
+		if most := b.keyCost.room(n.ep); size > most {
+			return fmt.Errorf("--size %d: %w (a larger --mtu, or bench put, which writes any length)",
+				size, &transport.SizeError{Size: size, Max: most})
+		}
+	}
+	return cli.CheckFile("plot", b.plot)
+}
+
+// measureAll is node 0's part, once the other nodes answer.
+func (b *messageBench) measureAll(ctx context.Context, n *node, c *client) error {
+	if err := b.check(n); err != nil {
+		return err
+	}
 	var costs *LogPTimes // of the first size
 	var splits []*result // of --breakdown
 	networks := []string{""}
@@ -188,5 +201,5 @@ func (b *messageBench) part(ctx context.Context, n *node) error {
 			return err
 		}
 	}
-	return errors.Join(c.end(ctx), b.savePlot(splits))
+	return b.savePlot(splits)
 }

@@ -27,6 +27,13 @@ const (
 	askEnd          // the benchmark is over
 	askNote         // stamp frames or no longer: a byte that is 0 or 1, and the number of the turn
 	askRecords      // the records of the turn
+	askAbandon      // node 0 ends without a result
+)
+
+// What node 0 tells the others at its end.
+var (
+	errEnd       = errors.New("the benchmark is over")
+	errAbandoned = errors.New("node 0 has ended without a result (it says why)")
 )
 
 // serve answers node 0 until node 0 ends the benchmark. With the name of an interface it echoes
@@ -52,8 +59,8 @@ func serve(ctx context.Context, n *node) error {
 	if err != nil {
 		return err
 	}
-	serving, end := context.WithCancel(ctx)
-	defer end()
+	serving, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	records := &turnRecords{link: n.link}
 	answer := func(from mcd.NodeID, request []byte) (answer []byte, ready bool) {
 		if len(request) == 0 || from != 0 {
@@ -61,7 +68,9 @@ func serve(ctx context.Context, n *node) error {
 		}
 		switch request[0] {
 		case askEnd:
-			end()
+			end(errEnd)
+		case askAbandon:
+			end(errAbandoned)
 		case askNote, askRecords:
 			return records.answer(request)
 		}
@@ -74,10 +83,13 @@ func serve(ctx context.Context, n *node) error {
 	if _, err = x.Gather(serving, 0, []byte(address)); err == nil {
 		err = echo(serving, ping, records)
 	}
-	if ctx.Err() == nil && serving.Err() != nil { // the end was told, and not forced
-		return launch.Linger(ctx, ep, launch.LingerTime)
+	switch told := context.Cause(serving); {
+	case ctx.Err() != nil || told == nil:
+		return err
+	case errors.Is(told, errAbandoned):
+		return errors.Join(told, launch.Linger(ctx, ep, launch.LingerTime))
 	}
-	return err
+	return launch.Linger(ctx, ep, launch.LingerTime)
 }
 
 // silentTurns is how often in its patience with node 0 a node looks whether that is there.
