@@ -210,14 +210,14 @@ var cores = [2]string{"the first core", "the second core"}
 
 func newPauseTable(rounds int) *harness.Table {
 	return &harness.Table{
-		Title: fmt.Sprintf("A loop that only looks at the clock: its pauses of 10 us and more; median of %d rounds\n%-32s %8s %8s %18s",
-			rounds, "", "a second", "p50, us", "of the rounds"),
+		Title: fmt.Sprintf("A loop that only looks at the clock: its pauses of 10 us and more; "+
+			"median of %d rounds\n%-32s %8s %8s %18s", rounds, "", "a second", "p50, us", "of the rounds"),
 		Text: func(r *harness.Row) string {
 			return fmt.Sprintf("%-32s %8.0f %8.2f %8.0f - %7.0f", r.Name, r.Median(), r.Second(), r.Min(), r.Max())
 		},
 		JSON: func(r *harness.Row) map[string]any {
-			return map[string]any{"name": r.Name, "pauses_per_s": r.Median(), "p50_us": r.Second(), "rounds": r.Rounds(),
-				"lowest_per_s": r.Min(), "highest_per_s": r.Max()}
+			return map[string]any{"name": r.Name, "pauses_per_s": r.Median(), "p50_us": r.Second(),
+				"rounds": r.Rounds(), "lowest_per_s": r.Min(), "highest_per_s": r.Max()}
 		},
 	}
 }

@@ -60,8 +60,8 @@ hit is how many of round trips of 10 us, between two such cores, have a pause in
 	f := cmd.Flags()
 	f.IntVar(&b.seconds, "seconds", b.seconds, "how long to look")
 	f.DurationVar(&b.least, "least", b.least, "shortest pause that counts")
-	cli.ListFlag(f, &b.cores, "cores", "N,...", "processor cores (default: those of the first two nodes of a benchmark)",
-		parseCore)
+	cli.ListFlag(f, &b.cores, "cores", "N,...",
+		"processor cores (default: those of the first two nodes of a benchmark)", parseCore)
 	f.BoolVar(&b.json, "json", false, "print one JSON object per line")
 	f.BoolVar(&b.csv, "csv", false, "print comma-separated values, named as the JSON's are")
 	return cmd
