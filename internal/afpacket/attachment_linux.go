@@ -313,7 +313,11 @@ func Sleep(a *Attachment, sleep func() error) error {
 	case a.pending.Load() && !a.masked.Load():
 		return nil
 	}
-	return a.wrap("wait", sleep())
+	err := sleep()
+	if a.closed.Load() { // it may have ended as if a Poll were in progress, which Close pretends
+		return transport.ErrClosed
+	}
+	return a.wrap("wait", err)
 }
 
 // wrap adds the link's name and the act to an error, explains one of the system's, and remembers

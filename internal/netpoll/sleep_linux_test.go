@@ -209,3 +209,71 @@ func TestSleep_AskedInMemoryEndsByAnError(t *testing.T) {
 		t.Errorf("Wait: %v, want ECONNREFUSED", err)
 	}
 }
+
+// So does one behind an event that the Wait has had: the kernel tells nothing then until it is asked
+// anew.
+func TestSleep_AskedInMemoryEndsByALaterError(t *testing.T) {
+	near, far := connected(t)
+	w, err := NewWakeup(near)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	asked := make(chan struct{}, 16)
+	w.AskInMemory(func() bool {
+		asked <- struct{}{}
+		n, _ := unix.Poll([]unix.PollFd{{Fd: int32(near), Events: unix.POLLIN}}, 0)
+		return n > 0
+	})
+	_, _ = unix.Write(far, []byte("x"))
+	if err := patiently(t, w)(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = unix.Read(near, make([]byte, 1))
+	for len(asked) > 0 {
+		<-asked
+	}
+	slept, waited := make(chan bool, 1), make(chan error, 1)
+	go func() { slept <- sleepSoon(t, w) }()
+	<-asked // it sleeps, or is about to
+	looked, ready := make(chan struct{}, 16), w.wait.poller.ready
+	w.wait.poller.ready = func(fd uintptr) bool {
+		defer func() { looked <- struct{}{} }()
+		return ready(fd)
+	}
+	go func() { waited <- patiently(t, w)() }()
+	<-looked
+	_ = unix.Close(far)
+	_, _ = unix.Write(near, []byte("?")) // which nobody takes
+	if !<-slept {
+		t.Error("the socket has failed, and it sleeps on")
+	}
+	if err := <-waited; !errors.Is(err, unix.ECONNREFUSED) {
+		t.Errorf("Wait: %v, want ECONNREFUSED", err)
+	}
+}
+
+// connected returns two UDP sockets that send to each other.
+func connected(t *testing.T) (near, far int) {
+	t.Helper()
+	var fds [2]int
+	var at [2]unix.Sockaddr
+	for i := range fds {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+		if err == nil {
+			err = unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
+		}
+		if err == nil {
+			at[i], err = unix.Getsockname(fd)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		fds[i] = fd
+	}
+	t.Cleanup(func() { _ = unix.Close(fds[0]) })
+	if err := errors.Join(unix.Connect(fds[0], at[1]), unix.Connect(fds[1], at[0])); err != nil {
+		t.Fatal(err)
+	}
+	return fds[0], fds[1]
+}

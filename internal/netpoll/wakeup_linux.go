@@ -21,6 +21,8 @@ import (
 // polling on.) A disarmed socket still costs the kernel 0.3 µs per frame, so while wake-ups are
 // masked it is taken out of the set.
 //
+// What is disarmed tells of errors still, but for what an event has disarmed.
+//
 //	masked  watched  armed   the next frame
 //	no      yes      yes     ends the wait, and disarms
 //	no      yes      no      has ended one; the next wait arms again
@@ -264,6 +266,9 @@ func (w *Wakeup) ready(uintptr) bool {
 	isNew := false // what the set raises from now on has ready called again
 	if w.sleeping {
 		w.owed = true
+		if w.pending != nil {
+			w.set(&w.wait, !w.masked, false) // for errors: an event that was raised has disarmed them, too
+		}
 	} else {
 		isNew = !w.wait.armed
 		w.arm(&w.wait)

@@ -218,8 +218,12 @@ func (l *Link) received() bool {
 	}
 	defer l.polling.Store(false)
 	for k := range l.door.queues {
-		if l.door.queues[k].socket.Received.Ready() > 0 {
+		s := l.door.queues[k].socket
+		if s.Received.Ready() > 0 {
 			return true
+		}
+		if s.Fill.NeedWakeup() { // else the NIC would not know that it has memory again
+			s.WakeReceive()
 		}
 	}
 	return false

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"strconv"
@@ -186,14 +187,18 @@ func (p *pauses) watch(ctx context.Context, d time.Duration, now func() monotime
 }
 
 func (p *pauses) result() jitterResult {
-	perS := float64(p.taken.TotalCount()) / p.of.Seconds()
 	us := func(ns int64) float64 { return cli.Micros(time.Duration(ns)) }
-	return jitterResult{
+	r := jitterResult{
 		Schema: resultSchema, Bench: "jitter", Seconds: p.of.Seconds(), LeastUS: cli.Micros(p.least),
-		PerS: perS, P50US: us(p.taken.ValueAtQuantile(50)), P99US: us(p.taken.ValueAtQuantile(99)),
-		MaxUS: us(p.taken.Max()),
-		Lost:  100 * p.lost.Seconds() / p.of.Seconds(), Hit: min(100, 100*2*perS*jitterTrip.Seconds()),
+		PerS:  float64(p.taken.TotalCount()) / p.of.Seconds(),
+		P50US: us(p.taken.ValueAtQuantile(50)), P99US: us(p.taken.ValueAtQuantile(99)), MaxUS: us(p.taken.Max()),
+		Lost: 100 * p.lost.Seconds() / p.of.Seconds(),
 	}
+	if own := p.of - p.lost; own > 0 { // round trips begin in this
+		rate := float64(p.taken.TotalCount()) / own.Seconds()
+		r.Hit = 100 * (1 - math.Exp(-2*rate*jitterTrip.Seconds()))
+	}
+	return r
 }
 
 func (r *jitterResult) head() string {

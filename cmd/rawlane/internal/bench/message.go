@@ -2,9 +2,9 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -140,9 +140,10 @@ func (b *messageBench) part(ctx context.Context, n *node) error {
 	if err != nil {
 		return err
 	}
-	c.link = n.link
+	c.link, c.isLocal = n.link, b.cluster.Together() || os.Getenv(cli.EnvLocal) != ""
 	if err := b.measureAll(ctx, n, c); err != nil {
-		return errors.Join(err, c.abandon())
+		c.abandon()
+		return err
 	}
 	return c.end(ctx)
 }

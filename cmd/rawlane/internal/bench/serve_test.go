@@ -68,7 +68,7 @@ func TestServe_Abandoned(t *testing.T) {
 			if err := b.part(ctx, &node{ep: eps[0]}); err == nil {
 				t.Errorf("%s: node 0 has no error", name)
 			}
-			if err := <-served; !errors.Is(err, errAbandoned) || time.Since(start) > launch.LingerTime {
+			if err := <-served; !errors.Is(err, errAbandoned) || time.Since(start) > launch.Silence/10 {
 				t.Errorf("%s: node 1 ends %v later with %v", name, time.Since(start), err)
 			}
 			interrupt()
