@@ -27,7 +27,7 @@ type WakeupMasker interface{ MaskWakeups(on bool) }
 // Sleeper is a link with a second Wait, for a goroutine that waits for a message: what comes wakes
 // it alone, and not the one in Wait. Sleep blocks until there is something to poll, Interrupt is
 // called (else the next Sleep returns at once), or the link is closed (ErrClosed). A failure of the
-// link is Wait's, and may end a Sleep, too: so another goroutine is in Wait meanwhile. From Sleep on
+// link is Wait's, and may end a Sleep, too: so there is another goroutine in Wait. From Sleep on
 // frames end no Wait, until Awake. One goroutine at a time may call these two.
 type Sleeper interface {
 	Sleep() error
