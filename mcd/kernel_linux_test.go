@@ -176,11 +176,38 @@ func TestKernel_OneWaitPerMessage(t *testing.T) {
 }
 
 // An endpoint says which of its interfaces is down, that it is back, and that it is gone. When the
-// last is gone, a wait ends with that reason.
+// last is gone, a wait ends with that reason: one that has begun behind all that, and one that has
+// slept in the link through it.
 func TestKernel_InterfaceGone(t *testing.T) {
+	t.Run("then a Recv", func(t *testing.T) { interfaceGone(t, false) })
+	t.Run("under one who sleeps in the link", func(t *testing.T) { interfaceGone(t, true) })
+}
+
+func interfaceGone(t *testing.T, asleep bool) {
 	bed := testbed.ForTest(t, testbed.Config{})
-	_, b := onRings(t, bed, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+	a, b := onRings(t, bed, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
 	q := port(t, b, 1)
+	ended := make(chan error, 1)
+	echo := func() {
+		buf := make([]byte, 100)
+		for {
+			n, from, err := q.Recv(context.Background(), buf)
+			if err == nil {
+				err = q.Send(context.Background(), from, buf[:n])
+			}
+			if err != nil {
+				ended <- err
+				return
+			}
+		}
+	}
+	if asleep {
+		go echo()
+		p := port(t, a, 2)
+		for range 20 { // it sleeps for each, and so in the link after some
+			exchange(t, p, q.Addr(), []byte("x"))
+		}
+	}
 	await := func(want error) {
 		t.Helper()
 		for ctx := limit(t); !errors.Is(b.LinkErr(0), want); {
@@ -199,11 +226,9 @@ func TestKernel_InterfaceGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(nil)
-	ended := make(chan error, 1)
-	go func() {
-		_, _, err := q.Recv(context.Background(), make([]byte, 100))
-		ended <- err
-	}()
+	if !asleep {
+		go echo()
+	}
 	if err := bed.Node(1).Remove(0); err != nil {
 		t.Fatal(err)
 	}
