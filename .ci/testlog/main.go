@@ -1,7 +1,7 @@
 // Command testlog reads the output of "go test -json", prints what a person wants to see of it (packages, their times, skipped
 // tests with their reason), and closes with the failures, each with its output, their names, and a line of counts. A
 // test that began and has no end has failed: its program was ended under it. With -no-skips a skipped test is a
-// failure, unless it says that a program is not installed, or that it was asked to be short.
+// failure, unless it says that a program is not installed, or that it was asked to be short, or runs under the race detector.
 package main
 
 import (
@@ -57,7 +57,7 @@ func (l *log) add(e event, noSkips bool) {
 		l.skipped++
 		why := strings.Join(l.output[key], "")
 		fmt.Printf("skip %s\n%s", key, why)
-		if noSkips && !strings.Contains(why, "not installed") && !strings.Contains(why, "[short] skip") {
+		if noSkips && !strings.Contains(why, "not installed") && !strings.Contains(why, "[short] skip") && !strings.Contains(why, "[race] skip") {
 			l.forbidden++
 		}
 	default:

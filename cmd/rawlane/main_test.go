@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,6 +53,8 @@ func runScripts(t *testing.T, dir string) {
 			switch condition {
 			case "namespaces":
 				return namespaces(t), nil
+			case "race":
+				return raceDetector(), nil
 			case "openmpi":
 				_, err := mpi.Find(t.Context())
 				return err == nil, nil
@@ -94,6 +98,14 @@ func runScripts(t *testing.T, dir string) {
 			},
 		},
 	})
+}
+
+// raceDetector reports whether the commands of scripts run under the race detector. Each takes half a
+// second to start then, and a script has dozens: one whose commands the tests of their packages run
+// as well skips itself.
+func raceDetector() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 // takeDown removes the beds that a failed script may have left.

@@ -9,7 +9,7 @@ const (
 	MaxMTU = 65535
 
 	// DefaultQueueFrames is the size of common NICs' larger receive rings. A queue takes
-	// QueueFrames x (MTU + 64) bytes: 1.6 MB by default, in pages that are allocated on first use.
+	// QueueFrames x (MTU + 64) bytes: 1.6 MB by default, in blocks that are allocated on first use.
 	DefaultQueueFrames = 1024
 	// MaxQueueFrames keeps a queue's two counts in one machine word.
 	MaxQueueFrames = 65536

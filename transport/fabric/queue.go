@@ -18,7 +18,7 @@ import (
 // Wait, with all its frames handed out, still has room for the frame that is to wake it.
 type queue struct {
 	slots  []slot
-	bytes  []byte // stride bytes for each slot
+	blocks [][]byte // stride bytes for each of blockSlots slots; nil until the first frame comes there
 	stride int
 	mask   uint64
 
@@ -45,13 +45,16 @@ type queue struct {
 // lentBits is enough for half of MaxQueueFrames.
 const lentBits = 16
 
-// slot is a frame in the queue; its payload lies in queue.bytes.
+// slot is a frame in the queue; its payload lies in queue.blocks.
 type slot struct {
 	dst, src  transport.MAC
 	etherType transport.EtherType
 	tag       transport.OptionalTag
 	size      int32
 }
+
+// blockSlots is how many slots' payloads are allocated together.
+const blockSlots = 32
 
 // minPayload is the length to which shorter payloads are padded with zeros. A NIC pads before it
 // inserts the tag, so it holds for tagged frames too.
@@ -60,7 +63,7 @@ const minPayload = transport.MinFrameLen - transport.HeaderLen
 func (q *queue) init(frames, mtu int) {
 	q.stride = (mtu + 63) &^ 63
 	q.slots = make([]slot, frames)
-	q.bytes = make([]byte, frames*q.stride)
+	q.blocks = make([][]byte, (frames+blockSlots-1)/blockSlots)
 	q.mask = uint64(frames - 1)
 	q.limit = uint64(frames)
 }
@@ -81,7 +84,11 @@ func (q *queue) reserve() bool {
 // push fills a reserved slot with a copy of f.
 func (q *queue) push(f *transport.Frame) {
 	i := q.filled & q.mask
-	b := q.bytes[int(i)*q.stride:][:q.stride]
+	block := &q.blocks[i/blockSlots]
+	if *block == nil {
+		*block = make([]byte, min(len(q.slots), blockSlots)*q.stride)
+	}
+	b := (*block)[int(i%blockSlots)*q.stride:][:q.stride]
 	size := copy(b, f.Payload)
 	if size < minPayload {
 		clear(b[size:minPayload])
@@ -102,7 +109,7 @@ func (q *queue) poll(frames []transport.Frame) int {
 	for i := range frames[:n] {
 		at := (q.next + uint64(i)) & q.mask
 		s, f := &q.slots[at], &frames[i]
-		b := q.bytes[int(at)*q.stride:]
+		b := q.blocks[at/blockSlots][int(at%blockSlots)*q.stride:]
 		f.Dst, f.Src, f.EtherType, f.OptionalTag = s.dst, s.src, s.etherType, s.tag
 		f.Payload, f.Headroom, f.Answers = b[:s.size:s.size], nil, nil
 		q.rxBytes += uint64(f.WireLen())

@@ -166,6 +166,7 @@ func apart(t *testing.T) (all []*managertest.Node, clients []*manager.Client, ol
 // A manager that dies between its own commit and the others' going back comes back with the new
 // plan. Everybody who asks is told, by name; and to apply a plan again mends it.
 func TestNodesThatDisagreeAreNamed(t *testing.T) {
+	t.Parallel() // it waits for a manager that does not answer
 	all, clients, old, next := apart(t)
 	names := func(err error) {
 		t.Helper()
@@ -215,6 +216,7 @@ func TestNodesThatDisagreeAreNamed(t *testing.T) {
 
 // A rollback of all does not guess which plan is meant where nodes do not agree on the present one.
 func TestPreviousNamesNodesThatDisagree(t *testing.T) {
+	t.Parallel() // it waits for a manager that does not answer
 	_, clients, old, _ := apart(t)
 	if _, err := clients[0].SetPlan(t.Context(), managertest.Turned(t, 3, 3, 2), "", 0); err != nil {
 		t.Fatal(err)

@@ -125,9 +125,11 @@ func TestStateThatIsALink(t *testing.T) {
 // A manager that is killed at any step of writing a change comes back with the old plan or the new
 // one; before the renaming with the old one, after it with the new one.
 func TestKilledAtEachStep(t *testing.T) {
+	t.Parallel() // it waits for leases
 	for i, step := range server.Steps {
 		for _, act := range []string{"set", "pairs", "reset", "commit"} {
 			t.Run(act+", "+step, func(t *testing.T) {
+				t.Parallel()
 				dir := t.TempDir()
 				n := managertest.Start(t, 0, managertest.RoundRobin(t, 4, 3), dir)
 				if _, err := n.Client.SetPairs(t.Context(), []api.Change{{A: managertest.MAC(0), B: managertest.MAC(3), VID: 3}}, "", 0); err != nil {
