@@ -93,7 +93,7 @@ func TestJitter_Cores(t *testing.T) {
 // The command prints a line for each core.
 func TestJitter(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes a second")
+		t.Skip("[short] skip: takes a second")
 	}
 	var out strings.Builder
 	cmd := newJitterCommand()
