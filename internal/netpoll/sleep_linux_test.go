@@ -33,11 +33,7 @@ func sleepSoon(t *testing.T, w *Wakeup) bool {
 
 // Wake-ups that are unmasked twice wake who sleeps all the same.
 func TestSleep_UnmaskedTwice(t *testing.T) {
-	w, err := NewWakeup(event(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
+	w := watching(t, event(t))
 	for range 3 {
 		if !sleepSoon(t, w) {
 			t.Fatal("there is something, and it sleeps on")
@@ -62,11 +58,7 @@ func TestSleep_OfSeveralSockets(t *testing.T) {
 		return n
 	}
 	drain(second)
-	w, err := NewWakeup(first, second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
+	w := watching(t, first, second)
 	if err := patiently(t, w)(); err != nil { // by the first
 		t.Fatal(err)
 	}
@@ -93,11 +85,7 @@ func TestSleep_OfSeveralSockets(t *testing.T) {
 // A Kick while somebody sleeps ends a Wait behind Awake, and none before.
 func TestSleep_PutsOffAKick(t *testing.T) {
 	fd := event(t)
-	w, err := NewWakeup(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
+	w := watching(t, fd)
 	if !sleepSoon(t, w) {
 		t.Fatal("there is something, and it sleeps on")
 	}
@@ -124,20 +112,12 @@ func TestSleep_AskedInMemory(t *testing.T) {
 	fd := event(t)
 	drain := func() { _, _ = unix.Read(fd, make([]byte, 8)) }
 	fill := func() { _, _ = unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
-	readable := func() bool {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
-		return n == 1 && err == nil
-	}
 	drain()
-	w, err := NewWakeup(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
+	w := watching(t, fd)
 	asked := make(chan struct{}, 16)
 	w.AskInMemory(func() bool {
 		asked <- struct{}{}
-		return readable()
+		return isReadable(fd)
 	})
 	for range 3 {
 		go func() {
@@ -171,11 +151,7 @@ func TestSleep_AskedInMemory(t *testing.T) {
 // Nothing that comes between the look at the link and the sleep is missed by a Wait.
 func TestWait_AskedInMemory(t *testing.T) {
 	fd := event(t)
-	w, err := NewWakeup(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
+	w := watching(t, fd)
 	looks := 0
 	w.AskInMemory(func() bool {
 		looks++
@@ -194,36 +170,28 @@ func TestWait_AskedInMemory(t *testing.T) {
 // A socket's error ends the Sleep, though the Wait has it.
 func TestSleep_AskedInMemoryEndsByAnError(t *testing.T) {
 	fd := refusedSocket(t)
-	w, err := NewWakeup(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	w.AskInMemory(func() bool { return false })
-	waited := make(chan error, 1)
+	w := watching(t, fd)
+	asked := make(chan struct{}, 16)
+	w.AskInMemory(func() bool {
+		asked <- struct{}{}
+		return false
+	})
+	slept, waited := make(chan bool, 1), make(chan error, 1)
+	go func() { slept <- sleepSoon(t, w) }()
+	<-asked // it sleeps, or is about to: a Wait before that would have the error alone
 	go func() { waited <- patiently(t, w)() }()
-	if !sleepSoon(t, w) {
-		t.Error("the socket has failed, and it sleeps on")
-	}
-	if err := <-waited; !errors.Is(err, unix.ECONNREFUSED) {
-		t.Errorf("Wait: %v, want ECONNREFUSED", err)
-	}
+	bothFail(t, slept, waited)
 }
 
 // So does one behind an event that the Wait has had: the kernel tells nothing then until it is asked
 // anew.
 func TestSleep_AskedInMemoryEndsByALaterError(t *testing.T) {
 	near, far := connected(t)
-	w, err := NewWakeup(near)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
+	w := watching(t, near)
 	asked := make(chan struct{}, 16)
 	w.AskInMemory(func() bool {
 		asked <- struct{}{}
-		n, _ := unix.Poll([]unix.PollFd{{Fd: int32(near), Events: unix.POLLIN}}, 0)
-		return n > 0
+		return isReadable(near)
 	})
 	_, _ = unix.Write(far, []byte("x"))
 	if err := patiently(t, w)(); err != nil {
@@ -245,12 +213,34 @@ func TestSleep_AskedInMemoryEndsByALaterError(t *testing.T) {
 	<-looked
 	_ = unix.Close(far)
 	_, _ = unix.Write(near, []byte("?")) // which nobody takes
+	bothFail(t, slept, waited)
+}
+
+// bothFail awaits the ends of a Sleep and of a Wait, by the socket's error.
+func bothFail(t *testing.T, slept <-chan bool, waited <-chan error) {
+	t.Helper()
 	if !<-slept {
 		t.Error("the socket has failed, and it sleeps on")
 	}
 	if err := <-waited; !errors.Is(err, unix.ECONNREFUSED) {
 		t.Errorf("Wait: %v, want ECONNREFUSED", err)
 	}
+}
+
+// watching is a Wakeup for as long as the test.
+func watching(t *testing.T, fds ...int) *Wakeup {
+	t.Helper()
+	w, err := NewWakeup(fds...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Close)
+	return w
+}
+
+func isReadable(fd int) bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+	return n == 1 && err == nil
 }
 
 // connected returns two UDP sockets that send to each other.

@@ -168,9 +168,6 @@ func (w *Wakeup) Sleep() error {
 	if !w.sleeping {
 		w.sleeping, w.owed, w.kicked = true, w.wait.armed, false
 		w.disarm(&w.wait)
-		if w.pending != nil && !w.wait.watched {
-			w.set(&w.wait, !w.masked, false) // for errors, which it alone has
-		}
 	}
 	w.mu.Unlock()
 	return w.sleep.poller.Wait(context.Background())
@@ -267,7 +264,7 @@ func (w *Wakeup) ready(uintptr) bool {
 	if w.sleeping {
 		w.owed = true
 		if w.pending != nil {
-			w.set(&w.wait, !w.masked, false) // for errors: an event that was raised has disarmed them, too
+			w.set(&w.wait, !w.masked, false) // for errors, which it alone has: an event has disarmed these, too
 		}
 	} else {
 		isNew = !w.wait.armed
