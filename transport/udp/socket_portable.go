@@ -254,17 +254,22 @@ func (s *socket) next() (b []byte, from netip.AddrPort, ok bool) {
 // came.
 func (*socket) polled() {}
 
-// sendPatience is how long send waits for room: the system has no portable call that does not.
+// sendPatience is how long a send waits for room: the system has no portable call that does not.
 const sendPatience = time.Millisecond
 
 // send sends datagrams in order and returns how many the system took. It errs with ErrBusy; then
 // the next datagram was not taken. Where no route leads, they are lost, as on an unplugged cable.
 func (s *socket) send(all []datagram) (n int, err error) {
-	if err := s.conn.SetWriteDeadline(time.Now().Add(sendPatience)); err != nil {
+	if err := s.patience(); err != nil {
 		return 0, err
 	}
 	for i := range all {
 		_, err := s.conn.WriteToUDPAddrPort(all[i].b, all[i].to.at)
+		if errors.Is(err, os.ErrDeadlineExceeded) { // it may have passed before: a goroutine stands still now and then
+			if err = s.patience(); err == nil {
+				_, err = s.conn.WriteToUDPAddrPort(all[i].b, all[i].to.at)
+			}
+		}
 		switch {
 		case err == nil:
 		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, syscall.ENOBUFS): // as BSDs say that there is none
@@ -274,6 +279,11 @@ func (s *socket) send(all []datagram) (n int, err error) {
 		}
 	}
 	return len(all), nil
+}
+
+// patience has writes wait for room from now on.
+func (s *socket) patience() error {
+	return s.conn.SetWriteDeadline(time.Now().Add(sendPatience))
 }
 
 // drops returns 0: systems do not tell.

@@ -29,3 +29,22 @@ func TestSocket_ReadsThatFail(t *testing.T) {
 		}
 	})
 }
+
+// Datagrams for which there is room leave, though a send of them takes longer than it waits for room.
+func TestSocket_SendThatTakesLong(t *testing.T) {
+	s, err := openSocket(netip.MustParseAddrPort("127.0.0.1:0"), "", netip.Addr{}, 1<<16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := s.address(netip.MustParseAddrPort("127.0.0.1:9"))
+	all := make([]datagram, 1<<14)
+	for k := range all {
+		all[k] = datagram{b: make([]byte, 1), to: &nobody}
+	}
+	if n, err := s.send(all); n != len(all) || err != nil {
+		t.Errorf("%d of %d datagrams were taken: %v", n, len(all), err)
+	}
+	if err := s.close(); err != nil {
+		t.Error(err)
+	}
+}

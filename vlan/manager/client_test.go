@@ -17,7 +17,7 @@ import (
 
 // A history holds the plans of large networks: its answer may be far longer than a request.
 func TestALongAnswerIsReadToItsEnd(t *testing.T) {
-	reason := strings.Repeat("x", 5*api.MaxBody)
+	reason := strings.Repeat("x", api.MaxBody+1)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`{"schema":1,"past":[{"reason":"` + reason + `","plan":null}]}`))
 	}))
