@@ -10,6 +10,9 @@ import (
 // Each operation by itself allocates nothing, once the domain's memory has grown. It takes as long
 // as it takes, where others want the cores.
 func TestEachOperationDoesNotAllocate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("[short] skip: one goroutine's operations, by the thousand")
+	}
 	c := open(t, 2, 0, fault.Config{}, 0)
 	ctx := t.Context()
 	d := c.domains[0]
