@@ -266,26 +266,40 @@ func (d *Driver) refresh(now monotime.Time) {
 		}
 		d.core.RemovePeer(mac)
 		delete(d.peers, mac)
-		if p.overridden != 0 && (!still || !isWatched) {
-			_ = d.cfg.Routes.Restore(mac, "no longer watched") // a table that refuses it keeps the override
+		if p.overridden != 0 && !still {
+			d.giveUp(mac)
 		}
 	}
 	for mac, node := range seen {
-		if inForce, preferred := d.cfg.Routes.VIDs(mac); slices.Contains(d.cfg.Failover.VIDs, preferred) {
-			if d.peers[mac] == nil {
-				d.peers[mac] = &peer{node: node}
-				d.adopt(now, mac, preferred, inForce)
+		inForce, preferred := d.cfg.Routes.VIDs(mac)
+		if !slices.Contains(d.cfg.Failover.VIDs, preferred) {
+			if inForce != preferred { // by this driver, or an earlier one
+				d.giveUp(mac)
 			}
-			d.compare(now, mac, preferred, inForce)
+			continue
 		}
+		if d.peers[mac] == nil {
+			d.peers[mac] = &peer{node: node}
+			d.adopt(now, mac, preferred, inForce)
+		}
+		d.compare(now, mac, preferred, inForce)
 	}
 	d.probeDeadLinks()
+}
+
+// giveUp removes an override that is not watched. The caller holds mu.
+func (d *Driver) giveUp(mac transport.MAC) {
+	_ = d.cfg.Routes.Restore(mac, "no longer watched") // a table that refuses it keeps the override
 }
 
 // adopt begins to watch a peer with the override that an earlier driver has left, if it has: what
 // was down then is not taken for up because this node has begun anew. The caller holds mu.
 func (d *Driver) adopt(now monotime.Time, mac transport.MAC, preferred, inForce transport.VID) {
-	if inForce == preferred || !slices.Contains(d.cfg.Failover.VIDs, inForce) {
+	if inForce == preferred {
+		return
+	}
+	if !slices.Contains(d.cfg.Failover.VIDs, inForce) {
+		d.giveUp(mac)
 		return
 	}
 	if _, err := d.core.SetPeer(now, mac, preferred, nil); err != nil {
