@@ -241,8 +241,8 @@ func (c *loop) succeed(p *plan.Plan) {
 	c.plan = p
 }
 
-// observe hands the counters to the controller. They include those of earlier plans' VIDs and
-// nodes, which it skips.
+// observe hands the counters to the controller. They include those of other plans' nodes, which it
+// skips, and of their VIDs: a counter that were gone with one, or back, would be another one.
 func (c *loop) observe() error {
 	now, number := clock.Now(), numbersOf(c.plan)
 	var errs []error
@@ -251,20 +251,20 @@ func (c *loop) observe() error {
 			errs = append(errs, n.err)
 			continue
 		}
-		if err := c.core.Observe(sampleOf(n, now, c.plan, number)); err != nil {
+		if err := c.core.Observe(sampleOf(n, now, number)); err != nil {
 			errs = append(errs, fmt.Errorf("manager %v: %w", n.client.Addr(), err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// sampleOf makes a sample of a node's counters, less those of other plans' VIDs and nodes.
-func sampleOf(n *member, now monotime.Time, p *plan.Plan, number map[transport.MAC]int) control.Sample {
+// sampleOf makes a sample of a node's counters, less those of other plans' nodes.
+func sampleOf(n *member, now monotime.Time, number map[transport.MAC]int) control.Sample {
 	self := number[n.table.MAC]
 	sample := control.Sample{Node: self, At: now}
 	for _, count := range n.counters.Nodes {
 		to, listed := number[count.Dst]
-		if listed && to != self && slices.Contains(p.VIDs, count.VID) {
+		if listed && to != self {
 			sample.Sent = append(sample.Sent, control.SentTo{Node: to, VID: count.VID, Bytes: count.Bytes})
 		}
 	}
