@@ -15,13 +15,9 @@ import (
 	"github.com/rawlane/rawlane/vlan/manager/api"
 )
 
-const (
-	// drainTimeout bounds a drain: a VID that does not answer for so long is about to be given up.
-	drainTimeout = 200 * time.Millisecond
-	// maxDrains bounds the wait for the drains of other peers, which follow one another: thousands
-	// of them where nodes answer, and some that do not.
-	maxDrains = 2 * time.Second
-)
+// drainTimeout bounds a drain, once it has its turn: a VID that does not answer for so long is
+// about to be given up.
+const drainTimeout = 200 * time.Millisecond
 
 // Driver watches paths until Close. All methods may be called from any goroutine.
 type Driver struct {
@@ -341,20 +337,21 @@ func (d *Driver) move(s *control.FailoverStep) {
 	m := Move{Node: p.node, Peer: s.Peer, From: s.From, To: s.VID, Reason: s.Reason, Drained: d.cfg.Drain && s.Alive}
 	if m.Drained {
 		p.draining++
-		d.ended.Go(func() { d.moveDrained(p, m) }) // ends after maxDrains and drainTimeout at the latest
+		d.ended.Go(func() { d.moveDrained(p, m) }) // ends after drainTimeout for each that is under way
 		return
 	}
 	m.Err = d.change(&m)
 	d.report(m)
 }
 
-// moveDrained changes the route to a peer behind a drain. If the drain fails the route is changed
-// all the same: to stay on a VID that the other end has left would be worse.
+// moveDrained changes the route to a peer behind a drain, once those of other peers are over: until
+// then the old VID carries frames or, if it is given up, the route is changed without a drain. If
+// the drain fails the route is changed all the same: to stay on a VID that the other end has left
+// would be worse.
 func (d *Driver) moveDrained(p *peer, m Move) {
 	select {
 	case d.drains <- struct{}{}:
 		defer func() { <-d.drains }()
-	case <-time.After(maxDrains): // the old VID may be given up meanwhile
 	case <-d.ctx.Done():
 	}
 	ctx, cancel := context.WithTimeout(d.ctx, drainTimeout)
