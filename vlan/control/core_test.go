@@ -248,6 +248,29 @@ func TestExternalChangesLastTwoPeriods(t *testing.T) {
 	}
 }
 
+// A VID that the plan lacks is none that a pair can be taken to, be it one of the network's: no plan
+// could have both. Frames have it for a while once the plan does not any more.
+func TestExternalChangesToAVIDThatThePlanLacks(t *testing.T) {
+	network, err := topology.Parse("vbft:2x3x2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &plan.Plan{VIDs: []transport.VID{1, 2}}
+	for i := range network.Hosts {
+		p.Nodes = append(p.Nodes, plan.Node{MAC: transport.MAC{2, 0, 0, 0, 0, byte(i + 1)}, VID: 1})
+	}
+	c, err := NewController(monotime.At(0), network, p, ControllerConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range 3 {
+		c.adopt(monotime.At(time.Duration(k)*time.Second), observation{vids: map[plan.Pair]transport.VID{{A: 0, B: 2}: 3}})
+	}
+	if c.Plan() != p {
+		t.Errorf("the plan has VID %d for it, and lists %v", c.Plan().PairVID(0, 2), c.Plan().VIDs)
+	}
+}
+
 // Pairs that are changed from outside count all that are, and each by itself: those beside it that
 // are where the plan has them, that use several VIDs, or one that nobody knows, are left as they
 // are.

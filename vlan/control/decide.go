@@ -179,7 +179,8 @@ func (c *Controller) dampen(now monotime.Time, p plan.Pair) {
 	c.rests[p] = r
 }
 
-// adopt takes over external changes: pairs that keep using another VID than planned. They rest.
+// adopt takes over external changes: pairs that keep using another VID of the plan than planned.
+// They rest.
 func (c *Controller) adopt(now monotime.Time, seen observation) {
 	changed := make(map[plan.Pair]transport.VID)
 	for _, p := range slices.SortedFunc(maps.Keys(seen.vids), plan.Pair.Compare) {
@@ -187,7 +188,7 @@ func (c *Controller) adopt(now monotime.Time, seen observation) {
 		if used == several {
 			continue
 		}
-		if should == used || !c.paths.Has(used) {
+		if should == used || !c.paths.Has(used) || !slices.Contains(c.plan.VIDs, used) {
 			delete(c.external, p)
 			continue
 		}

@@ -41,8 +41,9 @@ type Sample struct {
 }
 
 // SentTo is how much a node has sent to another with one VID, since an instant that stays the same:
-// as vlan.Sent, but by node. Where a counter goes back, or is gone, the node's have begun anew, as
-// with its manager: for a while what they show counts as missing.
+// as vlan.Sent, but by node, and by VIDs that the plan lacks, too. Where a counter goes back, or is
+// gone, the node's have begun anew, as with its manager: for a while what they show counts as
+// missing.
 type SentTo struct {
 	Node  int
 	VID   transport.VID

@@ -191,7 +191,9 @@ type Health struct {
 	PlanID   string  `json:"plan_id,omitempty"` // see the function of that name
 	Sessions int     `json:"sessions"`
 	UptimeS  int64   `json:"uptime_s"`
-	Failover bool    `json:"failover"` // the paths are watched
+	// Started is when the manager started: another instant than before means that it was restarted.
+	Started  time.Time `json:"started"`
+	Failover bool      `json:"failover"` // the paths are watched
 	// PathsDown is the number of watched paths that carry nothing, and Unreachable the nodes to
 	// which all paths are down, by name or address: at most MaxShown. Neither is the manager's
 	// fault.

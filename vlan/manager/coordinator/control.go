@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,10 +41,11 @@ type ControlOptions struct {
 // Apply does. The reasons are in the managers' logs. It returns when ctx ends, or with an error if
 // it cannot begin: the managers must have one and the same plan, or the error is ErrPlansDiffer.
 //
-// While it runs, managers may be lost and come back: it leaves the pairs of nodes that it cannot
-// read alone. It takes over plans that others apply; while nodes have different plans it changes
-// nothing, and the logger receives which ones. What programs set for single pairs stays over
-// the plan, and is taken as it is; what operators set becomes part of the next plan.
+// While it runs, managers may be lost and come back: it leaves the pairs of nodes alone that it
+// cannot read, or that have another plan since they were away. It takes over plans that others
+// apply; while nodes that were there all the time have different plans it changes nothing. The
+// logger receives which nodes these are. What programs set for single pairs stays over the plan,
+// and is taken as it is; what operators set becomes part of the next plan.
 //
 // Source: VFREC §3.2, the autonomous control that the paper leaves open.
 func Control(ctx context.Context, managers []*manager.Client, o ControlOptions) error {
@@ -74,9 +76,10 @@ type loop struct {
 	options  ControlOptions
 	nodes    []*member
 	plan     *plan.Plan // in force on the managers, without what lies over it
+	earlier  []string   // ids of plans that were in force before, the latest last
 	core     *control.Controller
-	troubled bool // the latest period's trouble was logged
-	differed bool // the nodes had different plans in the latest period
+	troubled string // what of the latest period's trouble was logged
+	differed bool   // the nodes had different plans in the latest period
 }
 
 // begin finds the plan that all managers have.
@@ -92,6 +95,7 @@ func (c *loop) begin(ctx context.Context) error {
 		return err
 	}
 	c.plan = p
+	c.noteAway()
 	c.core, err = control.NewController(clock.Now(), c.options.Topology, p, c.options.Config)
 	return err
 }
@@ -117,16 +121,21 @@ func (c *loop) read(ctx context.Context) error {
 	})
 }
 
-// common returns the plan of all nodes that could be read.
+// common returns the plan of all nodes that could be read and were not away; where all were, that
+// of all that could be read.
 func (c *loop) common() (*plan.Plan, error) {
-	one := slices.IndexFunc(c.nodes, func(n *member) bool { return n.err == nil })
-	if one < 0 {
+	readable := slices.DeleteFunc(slices.Clone(c.nodes), func(n *member) bool { return n.err != nil })
+	if len(readable) == 0 {
 		return nil, fmt.Errorf("%w: none of %d answers", api.ErrUnreachable, len(c.nodes))
 	}
-	if err := differing(c.nodes, (*member).present); err != nil {
+	of := slices.DeleteFunc(slices.Clone(readable), func(n *member) bool { return n.away })
+	if len(of) == 0 {
+		of = readable
+	}
+	if err := differing(of, (*member).present); err != nil {
 		return nil, err
 	}
-	p := c.nodes[one].table.Plan
+	p := of[0].table.Plan
 	if p == nil {
 		return nil, fmt.Errorf("%w (give all nodes one: rawlane route apply)", api.ErrNoPlan)
 	}
@@ -171,22 +180,69 @@ func (c *loop) period(ctx context.Context) {
 	}
 }
 
-// follow takes over a plan that others have applied.
+// follow takes over a plan that others have applied. It is none that was in force before, unless
+// all nodes have it: nodes that were away come back with such a one. Nodes that were away and have
+// another plan count as not read.
 func (c *loop) follow() error {
+	c.noteAway()
 	p, err := c.common()
-	if err != nil || api.PlanID(p) == api.PlanID(c.plan) {
+	if err != nil {
 		return err
 	}
-	if err := c.core.Replace(p); err != nil {
-		return err
+	id := api.PlanID(p)
+	if id != api.PlanID(c.plan) {
+		lacks := func(n *member) bool { return n.err != nil || n.table.PlanID != id }
+		if slices.Contains(c.earlier, id) && slices.ContainsFunc(c.nodes, lacks) {
+			return fmt.Errorf("%w: the nodes that can be read have an earlier one, %s, and not %s",
+				ErrPlansDiffer, id, api.PlanID(c.plan))
+		}
+		if err := c.core.Replace(p); err != nil {
+			return err
+		}
+		c.succeed(p)
+		c.options.Logger.Info("another plan was applied")
 	}
-	c.plan = p
-	c.options.Logger.Info("another plan was applied")
+	for _, n := range c.nodes {
+		if n.err == nil && n.table.PlanID != id {
+			n.err = fmt.Errorf("%s: %w: %s, not %s", n.label(), errAway, cmp.Or(n.table.PlanID, "none"), id)
+		}
+	}
 	return nil
 }
 
-// observe hands the counters to the controller. They include those of earlier plans' VIDs and
-// nodes, which it skips.
+// errAway is the error of a node whose pairs are left alone until it has the others' plan.
+var errAway = errors.New("it was away, and has another plan than the others since (rawlane route apply)")
+
+// noteAway notes which nodes could not be read, or were restarted, since they had the plan in
+// force.
+func (c *loop) noteAway() {
+	id := api.PlanID(c.plan)
+	for _, n := range c.nodes {
+		switch {
+		case n.err != nil:
+			n.away = true
+		case n.table.PlanID == id:
+			n.away, n.started = false, n.health.Started
+		case !n.health.Started.Equal(n.started):
+			n.away = true
+		}
+	}
+}
+
+// maxEarlier bounds the earlier plans that a control knows: nodes are seldom away for so many.
+const maxEarlier = 1000
+
+// succeed makes p the plan in force.
+func (c *loop) succeed(p *plan.Plan) {
+	if len(c.earlier) == maxEarlier {
+		c.earlier = slices.Delete(c.earlier, 0, 1)
+	}
+	c.earlier = append(c.earlier, api.PlanID(c.plan))
+	c.plan = p
+}
+
+// observe hands the counters to the controller. They include those of other plans' nodes, which it
+// skips, and of their VIDs: a counter that were gone with one, or back, would be another one.
 func (c *loop) observe() error {
 	now, number := clock.Now(), numbersOf(c.plan)
 	var errs []error
@@ -195,42 +251,50 @@ func (c *loop) observe() error {
 			errs = append(errs, n.err)
 			continue
 		}
-		if err := c.core.Observe(sampleOf(n, now, c.plan, number)); err != nil {
+		if err := c.core.Observe(sampleOf(n, now, number)); err != nil {
 			errs = append(errs, fmt.Errorf("manager %v: %w", n.client.Addr(), err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// sampleOf makes a sample of a node's counters, less those of other plans' VIDs and nodes.
-func sampleOf(n *member, now monotime.Time, p *plan.Plan, number map[transport.MAC]int) control.Sample {
+// sampleOf makes a sample of a node's counters, less those of other plans' nodes.
+func sampleOf(n *member, now monotime.Time, number map[transport.MAC]int) control.Sample {
 	self := number[n.table.MAC]
 	sample := control.Sample{Node: self, At: now}
 	for _, count := range n.counters.Nodes {
 		to, listed := number[count.Dst]
-		if listed && to != self && slices.Contains(p.VIDs, count.VID) {
+		if listed && to != self {
 			sample.Sent = append(sample.Sent, control.SentTo{Node: to, VID: count.VID, Bytes: count.Bytes})
 		}
 	}
 	return sample
 }
 
-// trouble logs why nodes cannot be read, or the plan is not known, once until that is over. Plans
+// trouble logs why nodes are left alone, or the plan is not known, once until that is over. Plans
 // that differ in a single period are those of a change under way.
 func (c *loop) trouble(err error) {
 	before := c.differed
 	c.differed = errors.Is(err, ErrPlansDiffer)
+	level, what := slog.LevelWarn, ""
 	switch {
 	case c.differed && !before:
 		return
-	case c.differed && !c.troubled:
-		c.options.Logger.Error("nothing is changed until all nodes have one plan", "err", err)
-	case err != nil && !c.troubled:
-		c.options.Logger.Warn("some nodes cannot be read; their pairs are left alone", "err", err)
-	case err == nil && c.troubled:
-		c.options.Logger.Info("all nodes can be read again, and have one plan")
+	case c.differed:
+		level, what = slog.LevelError, "nothing is changed until all nodes have one plan"
+	case errors.Is(err, errAway):
+		what = "some nodes have another plan; their pairs are left alone"
+	case err != nil:
+		what = "some nodes cannot be read; their pairs are left alone"
 	}
-	c.troubled = err != nil
+	switch {
+	case what == c.troubled:
+	case what == "":
+		c.options.Logger.Info("all nodes can be read again, and have one plan")
+	default:
+		c.options.Logger.Log(context.Background(), level, what, "err", err)
+	}
+	c.troubled = what
 }
 
 // carryOut applies the plan in force with the decisions' changes, and with the pairs that operators
@@ -246,7 +310,7 @@ func (c *loop) carryOut(ctx context.Context, decisions []control.Decision) (*Rep
 	g.amend = func() (*plan.Plan, error) { return c.amended(g.nodes, decisions) }
 	report, err := g.apply(ctx)
 	if err == nil {
-		c.plan = g.plan
+		c.succeed(g.plan)
 	}
 	return report, err
 }

@@ -8,7 +8,9 @@ import (
 
 	"github.com/rawlane/rawlane/vlan/control"
 	"github.com/rawlane/rawlane/vlan/manager"
+	"github.com/rawlane/rawlane/vlan/manager/api"
 	"github.com/rawlane/rawlane/vlan/plan"
+	"github.com/rawlane/rawlane/vlan/topology"
 )
 
 // Troubles has a control meet an error, or none, in each of some periods, and returns what it logs.
@@ -25,6 +27,32 @@ func Troubles(errs ...error) string {
 func ReadTwice(ctx context.Context, node *manager.Client) error {
 	c := &loop{nodes: membersOf([]*manager.Client{node})}
 	return errors.Join(c.read(ctx), c.read(ctx))
+}
+
+// Periods is a control whose periods a test begins.
+type Periods struct {
+	c   *loop
+	Log *strings.Builder // what it logs
+}
+
+// BeginControl begins one.
+func BeginControl(ctx context.Context, nodes []*manager.Client, network *topology.Topology) (*Periods, error) {
+	p := &Periods{Log: new(strings.Builder)}
+	o := ControlOptions{Topology: network, Logger: slog.New(slog.NewTextHandler(p.Log, nil))}
+	p.c = &loop{options: o, nodes: membersOf(nodes)}
+	return p, p.c.begin(ctx)
+}
+
+// Pass has a period pass.
+func (p *Periods) Pass(ctx context.Context) { p.c.period(ctx) }
+
+// PlanID is that of the plan which it takes for the one in force.
+func (p *Periods) PlanID() string { return api.PlanID(p.c.plan) }
+
+// CarryOut carries out a change that it has decided.
+func (p *Periods) CarryOut(ctx context.Context, change plan.Change) error {
+	_, err := p.c.carryOut(ctx, []control.Decision{{Change: change}})
+	return err
 }
 
 // CarryOut carries out what a control has decided that took p for the plan of the nodes.

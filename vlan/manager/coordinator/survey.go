@@ -23,7 +23,9 @@ type member struct {
 	health   api.Health             // for a survey and a control
 	err      error                  // of the latest request, but for those that undo a change
 	past     *api.Past              // what the node had before its present plan, for a rollback
-	counters api.Counters           // for a control
+	counters api.Counters           // for a control, as the next two
+	started  time.Time              // the manager, when it was last read with the plan in force
+	away     bool                   // it could not be read, or was restarted, since then
 	state    NodeState              // for a change, as the next
 	answer   api.Committed
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
@@ -66,19 +67,66 @@ func TestListSome(t *testing.T) {
 	}
 }
 
-// A control leaves out what other nodes and other plans' VIDs have counted, a counter without a
-// destination and one of the node itself among them.
+// A control leaves out what other nodes have counted, a counter without a destination and one of the
+// node itself among them.
 func TestControlIgnoresCountersOfStrangers(t *testing.T) {
-	p := planOf(t, 3)
 	m := &member{table: &api.Table{MAC: mac(1)}, counters: api.Counters{Nodes: []api.Sent{
 		{VID: 1, Bytes: 1}, {Dst: transport.Broadcast, VID: 1, Bytes: 2}, {Dst: mac(9), VID: 1, Bytes: 3}, {Dst: mac(1), VID: 1, Bytes: 4},
 		{Dst: mac(0), VID: 7, Bytes: 5}, {Dst: mac(0), VID: 2, Bytes: 6}, {Dst: mac(2), VID: 1, Bytes: 7}}}}
-	number := map[transport.MAC]int{mac(0): 0, mac(1): 1, mac(2): 2}
 	at := monotime.At(1)
-	got := sampleOf(m, at, p, number)
-	want := []control.SentTo{{Node: 0, VID: 2, Bytes: 6}, {Node: 2, VID: 1, Bytes: 7}}
+	got := sampleOf(m, at, numbersOf(planOf(t, 3)))
+	want := []control.SentTo{{Node: 0, VID: 7, Bytes: 5}, {Node: 0, VID: 2, Bytes: 6}, {Node: 2, VID: 1, Bytes: 7}}
 	if got.Node != 1 || got.At != at || fmt.Sprint(got.Sent) != fmt.Sprint(want) {
 		t.Errorf("%+v, want %+v of node 1", got, want)
+	}
+}
+
+// A plan with fewer VIDs takes no counters away: to a controller that would be a manager which has
+// begun anew. Nor do they come back, with all that they have counted, with a plan of more VIDs.
+func TestObserveGoesOnWithAPlanOfFewerVIDs(t *testing.T) {
+	network, err := topology.Parse("vbft:2x2x2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	macs := []transport.MAC{mac(0), mac(1), mac(2), mac(3)}
+	plans := make([]*plan.Plan, 3)
+	for k, vids := range [][]transport.VID{{1, 2}, {1}, {1, 2}} {
+		if plans[k], err = plan.RoundRobin(macs, vids); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const rate = 1 << 24 // bytes a second to node 2, by VID 2 and, with the second plan, by VID 1
+	sent := make(map[transport.VID]uint64)
+	now := monotime.At(time.Hour)
+	core, err := control.NewController(now, network, plans[0], control.ControllerConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for second := range 6 {
+		p := plans[second/2]
+		if err := core.Replace(p); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(time.Second)
+		vid := transport.VID(2 - second/2%2)
+		extra := uint64(second * second) // so that rates differ, and the last one is not the one before
+		sent[vid] += rate * (1 + extra)
+		m := &member{table: &api.Table{MAC: mac(0)}}
+		for vid, bytes := range sent {
+			m.counters.Nodes = append(m.counters.Nodes, api.Sent{Dst: mac(2), VID: vid, Bytes: bytes})
+		}
+		before := core.Traffic()
+		if err := core.Observe(sampleOf(m, now, numbersOf(p))); err != nil {
+			t.Fatal(err)
+		}
+		core.Advance(now, nil)
+		if second < 2 {
+			continue // no rate before, and the first one
+		}
+		want := (before[0].Rate + topology.Rate(8*rate*(1+extra))) / 2
+		if got := core.Traffic(); len(got) != 1 || got[0].Rate != want {
+			t.Errorf("second %d: %v, want %v on average", second, got, want)
+		}
 	}
 }
 

@@ -51,10 +51,12 @@ type deaf struct{ transport.Link }
 
 func (deaf) Send(frames []transport.Frame) (int, error) { return len(frames), nil }
 
-// A drain that nobody answers takes no time from those of other peers, which wait for it.
+// A drain that nobody answers takes no time from those of other peers, which wait for it, be it one
+// of many.
 func TestDrainsDoNotExpireInEachOthersTurn(t *testing.T) {
+	const peers = 12
 	synctest.Test(t, func(t *testing.T) {
-		n := newNetwork(t, func(k int) transport.Link {
+		n := newNetworkOf(t, 1, peers, func(k int) transport.Link {
 			l, _ := linktest.Pipe()
 			return deaf{at{l, transport.MAC{2, 0xee, 0, 0, 0, byte(k)}}}
 		})
@@ -67,8 +69,8 @@ func TestDrainsDoNotExpireInEachOthersTurn(t *testing.T) {
 		time.Sleep(3 * watched.WaitToRestore)
 		n.expectVIDs(t, 1)
 		moved := n.moves.take()
-		if len(moved) != 8 {
-			t.Errorf("%d moves back, want 8: %v", len(moved), moved)
+		if want := 2 * peers; len(moved) != want {
+			t.Errorf("%d moves back, want %d: %v", len(moved), want, moved)
 		}
 		for _, m := range moved {
 			var silent *mcd.NoAnswerError

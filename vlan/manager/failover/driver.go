@@ -15,13 +15,9 @@ import (
 	"github.com/rawlane/rawlane/vlan/manager/api"
 )
 
-const (
-	// drainTimeout bounds a drain: a VID that does not answer for so long is about to be given up.
-	drainTimeout = 200 * time.Millisecond
-	// maxDrains bounds the wait for the drains of other peers, which follow one another: thousands
-	// of them where nodes answer, and some that do not.
-	maxDrains = 2 * time.Second
-)
+// drainTimeout bounds a drain, once it has its turn: a VID that does not answer for so long is
+// about to be given up.
+const drainTimeout = 200 * time.Millisecond
 
 // Driver watches paths until Close. All methods may be called from any goroutine.
 type Driver struct {
@@ -266,26 +262,40 @@ func (d *Driver) refresh(now monotime.Time) {
 		}
 		d.core.RemovePeer(mac)
 		delete(d.peers, mac)
-		if p.overridden != 0 && (!still || !isWatched) {
-			_ = d.cfg.Routes.Restore(mac, "no longer watched") // a table that refuses it keeps the override
+		if p.overridden != 0 && !still {
+			d.giveUp(mac)
 		}
 	}
 	for mac, node := range seen {
-		if inForce, preferred := d.cfg.Routes.VIDs(mac); slices.Contains(d.cfg.Failover.VIDs, preferred) {
-			if d.peers[mac] == nil {
-				d.peers[mac] = &peer{node: node}
-				d.adopt(now, mac, preferred, inForce)
+		inForce, preferred := d.cfg.Routes.VIDs(mac)
+		if !slices.Contains(d.cfg.Failover.VIDs, preferred) {
+			if inForce != preferred { // by this driver, or an earlier one
+				d.giveUp(mac)
 			}
-			d.compare(now, mac, preferred, inForce)
+			continue
 		}
+		if d.peers[mac] == nil {
+			d.peers[mac] = &peer{node: node}
+			d.adopt(now, mac, preferred, inForce)
+		}
+		d.compare(now, mac, preferred, inForce)
 	}
 	d.probeDeadLinks()
+}
+
+// giveUp removes an override that is not watched. The caller holds mu.
+func (d *Driver) giveUp(mac transport.MAC) {
+	_ = d.cfg.Routes.Restore(mac, "no longer watched") // a table that refuses it keeps the override
 }
 
 // adopt begins to watch a peer with the override that an earlier driver has left, if it has: what
 // was down then is not taken for up because this node has begun anew. The caller holds mu.
 func (d *Driver) adopt(now monotime.Time, mac transport.MAC, preferred, inForce transport.VID) {
-	if inForce == preferred || !slices.Contains(d.cfg.Failover.VIDs, inForce) {
+	if inForce == preferred {
+		return
+	}
+	if !slices.Contains(d.cfg.Failover.VIDs, inForce) {
+		d.giveUp(mac)
 		return
 	}
 	if _, err := d.core.SetPeer(now, mac, preferred, nil); err != nil {
@@ -327,20 +337,21 @@ func (d *Driver) move(s *control.FailoverStep) {
 	m := Move{Node: p.node, Peer: s.Peer, From: s.From, To: s.VID, Reason: s.Reason, Drained: d.cfg.Drain && s.Alive}
 	if m.Drained {
 		p.draining++
-		d.ended.Go(func() { d.moveDrained(p, m) }) // ends after maxDrains and drainTimeout at the latest
+		d.ended.Go(func() { d.moveDrained(p, m) }) // ends after drainTimeout for each that is under way
 		return
 	}
 	m.Err = d.change(&m)
 	d.report(m)
 }
 
-// moveDrained changes the route to a peer behind a drain. If the drain fails the route is changed
-// all the same: to stay on a VID that the other end has left would be worse.
+// moveDrained changes the route to a peer behind a drain, once those of other peers are over: until
+// then the old VID carries frames or, if it is given up, the route is changed without a drain. If
+// the drain fails the route is changed all the same: to stay on a VID that the other end has left
+// would be worse.
 func (d *Driver) moveDrained(p *peer, m Move) {
 	select {
 	case d.drains <- struct{}{}:
 		defer func() { <-d.drains }()
-	case <-time.After(maxDrains): // the old VID may be given up meanwhile
 	case <-d.ctx.Done():
 	}
 	ctx, cancel := context.WithTimeout(d.ctx, drainTimeout)

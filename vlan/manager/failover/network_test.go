@@ -24,9 +24,10 @@ type mainOf struct{ m *testing.M }
 
 func (r mainOf) Run() int { return testbed.Main(r.m) }
 
-// network is nodes 0 and 1 on leaf 0, 2 and 3 on leaf 1, and a top for VID 1 and one for VIDs 2 and
-// 3, all in memory.
+// network is nodes 0 and 1 on leaf 0, 2 and 3 on leaf 1, or other numbers of them, and a top for
+// VID 1 and one for VIDs 2 and 3, all in memory.
 type network struct {
+	first  int                 // nodes on leaf 0
 	cables [2][2]*fabric.Cable // by leaf and top
 	eps    []*mcd.Endpoint
 	tables []*vlan.Table
@@ -55,11 +56,17 @@ func (m *moves) take() (all []failover.Move) {
 // newNetwork makes one. Nodes have more links besides, if there is a function that makes them.
 func newNetwork(t *testing.T, more ...func(k int) transport.Link) *network {
 	t.Helper()
+	return newNetworkOf(t, 2, 2, more...)
+}
+
+// newNetworkOf is newNetwork for so many nodes on leaf 0, and on leaf 1.
+func newNetworkOf(t *testing.T, first, second int, more ...func(k int) transport.Link) *network {
+	t.Helper()
 	f, err := fabric.New(fabric.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := new(network)
+	n := &network{first: first}
 	leaves := []*fabric.Switch{f.AddSwitch("leaf 0"), f.AddSwitch("leaf 1")}
 	for top, trunk := range []fabric.Port{fabric.Trunk(1), fabric.Trunk(2, 3)} {
 		sw := f.AddSwitch(fmt.Sprintf("top %d", top+1))
@@ -71,8 +78,8 @@ func newNetwork(t *testing.T, more ...func(k int) transport.Link) *network {
 	}
 	var links [][]transport.Link
 	var nodes []mcd.Node
-	for k := range 4 {
-		l, err := f.Attach(leaves[k/2], fabric.Station{})
+	for k := range first + second {
+		l, err := f.Attach(leaves[n.leaf(k)], fabric.Station{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,6 +104,14 @@ func newNetwork(t *testing.T, more ...func(k int) transport.Link) *network {
 		n.eps, n.tables = append(n.eps, ep), append(n.tables, table)
 	}
 	return n
+}
+
+// leaf is that of a node.
+func (n *network) leaf(k int) int {
+	if k < n.first {
+		return 0
+	}
+	return 1
 }
 
 // watch has all nodes' paths be watched.
@@ -125,7 +140,7 @@ func (n *network) expectVIDs(t *testing.T, between transport.VID) {
 	for a := range n.eps {
 		for b := range n.eps {
 			want := between
-			if a/2 == b/2 {
+			if n.leaf(a) == n.leaf(b) {
 				want = 1
 			}
 			if a != b && n.vid(a, b) != want {

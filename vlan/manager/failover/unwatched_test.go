@@ -7,6 +7,9 @@ import (
 
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
+	"github.com/rawlane/rawlane/vlan/control"
+	"github.com/rawlane/rawlane/vlan/manager/failover"
+	"github.com/rawlane/rawlane/vlan/manager/server"
 )
 
 // A pair whose program has taken it to a VID that is not watched is left alone there, though the
@@ -63,4 +66,57 @@ func TestAPlanOfUnwatchedVIDsEndsOverrides(t *testing.T) {
 		}
 		expect("planned by VID 3", 3)
 	})
+}
+
+// An override that an earlier driver has left ends where the next one watches the pair's VID no
+// longer, or that of the override, as of a plan with more VIDs than can be watched.
+func TestOverridesEndWhereTheNextDriverDoesNotWatch(t *testing.T) {
+	for _, next := range [][]transport.VID{{1, 3}, {2, 3}} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newNetwork(t)
+			routes := make([]failover.Routes, len(n.eps))
+			for k, ep := range n.eps {
+				s, err := server.New(server.Config{MAC: ep.MAC(0), Plan: n.planBy(1, 1, 2, 3)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = s.Close() })
+				routes[k] = failover.Manager(s, ep.MAC(0))
+			}
+			watch := func(vids ...transport.VID) (unwatch func()) {
+				var ds []*failover.Driver
+				for k, ep := range n.eps {
+					c := failover.Config{Failover: control.FailoverConfig{VIDs: vids}, Routes: routes[k], OnMove: n.moves.add}
+					d, err := failover.Start(ep, c)
+					if err != nil {
+						t.Fatal(err)
+					}
+					ds = append(ds, d)
+				}
+				return func() {
+					for _, d := range ds {
+						_ = d.Close()
+					}
+				}
+			}
+			unwatch := watch(1, 2)
+			time.Sleep(time.Second)
+			n.cables[1][0].SetUp(false)
+			time.Sleep(settle)
+			unwatch()
+			if now, _ := routes[0].VIDs(n.eps[2].MAC(0)); now != 2 {
+				t.Fatalf("VID 1 is dead: VID %d, want 2", now)
+			}
+			n.moves.take()
+			n.cables[1][0].SetUp(true)
+			defer watch(next...)()
+			time.Sleep(settle)
+			if now, _ := routes[0].VIDs(n.eps[2].MAC(0)); now != 1 {
+				t.Errorf("watched %v: VID %d, want 1", next, now)
+			}
+			if moved := n.moves.take(); len(moved) > 0 {
+				t.Errorf("watched %v: moves %v", next, moved)
+			}
+		})
+	}
 }

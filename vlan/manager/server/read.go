@@ -88,7 +88,7 @@ func (s *Server) getHealth(*http.Request, *struct{}) (any, error) {
 	defer s.mu.Unlock()
 	h := api.Health{
 		Schema: api.Schema, Version: s.version, HasPlan: s.rib.Plan() != nil, PlanID: s.planID,
-		Sessions: len(s.sessions.all), UptimeS: int64(time.Since(s.started).Seconds()),
+		Sessions: len(s.sessions.all), UptimeS: int64(time.Since(s.started).Seconds()), Started: s.started,
 		Failover: failover.Watching, PathsDown: down,
 		Unreachable: unreachable[:min(len(unreachable), api.MaxShown)],
 	}

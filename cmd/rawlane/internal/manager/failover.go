@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"hash/crc32"
 	"log/slog"
 	"slices"
 	"time"
@@ -26,6 +27,8 @@ const (
 	guardInterval = 500 * time.Millisecond
 	// guardRetryMax bounds the pause before a guard that cannot watch a plan tries again.
 	guardRetryMax = 30 * time.Second
+	// guardNumbers is how many numbers guards have: those that mcd has.
+	guardNumbers = uint32(mcd.MaxNodeID) + 1
 )
 
 // guard watches the paths of a manager's plan, by an endpoint of its own, and has the manager avoid
@@ -94,11 +97,20 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// sameNetwork reports whether two plans are of the same nodes, in the same order, and the same
-// VIDs: then the same paths are watched.
+// sameNetwork reports whether two plans are of the same nodes, in any order, and the same VIDs:
+// then the same paths are watched.
 func sameNetwork(a, b *plan.Plan) bool {
-	return slices.Equal(a.VIDs, b.VIDs) &&
-		slices.EqualFunc(a.Nodes, b.Nodes, func(x, y plan.Node) bool { return x.MAC == y.MAC })
+	return slices.Equal(a.VIDs, b.VIDs) && slices.Equal(macsOf(a), macsOf(b))
+}
+
+// macsOf returns the addresses of a plan's nodes, sorted.
+func macsOf(p *plan.Plan) []transport.MAC {
+	macs := make([]transport.MAC, len(p.Nodes))
+	for k, n := range p.Nodes {
+		macs[k] = n.MAC
+	}
+	slices.SortFunc(macs, transport.MAC.Compare)
+	return macs
 }
 
 // watch watches a plan's paths until the manager has a plan of another network, or none. Its
@@ -112,15 +124,12 @@ func (g *guard) watch(ctx context.Context, p *plan.Plan) error {
 		g.pause = guardInterval
 		return g.awaitOther(ctx, p, nil)
 	}
-	var nodes []mcd.Node
-	for k, s := range p.Nodes {
-		nodes = append(nodes, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{s.MAC}})
-	}
+	nodes := nodesOf(p)
 	link, err := ring.Open(g.ifname, ring.Config{EtherType: guardEtherType})
 	if err != nil {
 		return err
 	}
-	cfg := mcd.Config{Node: mcd.NodeID(node), Nodes: nodes, EtherType: guardEtherType, KeyFile: g.keyFile}
+	cfg := mcd.Config{Node: nodes[node].ID, Nodes: nodes, EtherType: guardEtherType, KeyFile: g.keyFile}
 	ep, err := mcd.Open(cfg, link)
 	if err != nil {
 		_ = link.Close() // the first error is the one to report
@@ -132,7 +141,7 @@ func (g *guard) watch(ctx context.Context, p *plan.Plan) error {
 		Routes:   failover.Manager(g.server, g.self),
 		PCP:      p.PCP,
 		OnPaths:  func(changed []failover.Path) { g.tell(p, changed) },
-		OnMove:   func(m failover.Move) { g.log.Warn("failover", "move", m.String(), "peer", m.Peer.String()) },
+		OnMove:   g.tellMove,
 	})
 	if err != nil {
 		_ = ep.Close() // likewise
@@ -154,6 +163,30 @@ func (g *guard) watch(ctx context.Context, p *plan.Plan) error {
 	return err
 }
 
+// nodesOf returns the nodes of a plan, in its order, as guards number them: by their addresses, so
+// that guards whose plans list other nodes, or in another order, as while a change is under way,
+// know the same ones by the same numbers. A node whose number one with a lower address has has the
+// next that is free: such nodes alone depend on what else is listed.
+func nodesOf(p *plan.Plan) []mcd.Node {
+	nodes := make([]mcd.Node, len(p.Nodes))
+	byMAC := make([]*mcd.Node, len(nodes))
+	for k, n := range p.Nodes {
+		nodes[k].MACs = []transport.MAC{n.MAC}
+		byMAC[k] = &nodes[k]
+	}
+	slices.SortFunc(byMAC, func(a, b *mcd.Node) int { return a.MACs[0].Compare(b.MACs[0]) })
+	taken := make(map[mcd.NodeID]bool, len(nodes))
+	for _, n := range byMAC {
+		id := crc32.ChecksumIEEE(n.MACs[0][:]) % guardNumbers
+		for taken[mcd.NodeID(id)] {
+			id = (id + 1) % guardNumbers
+		}
+		n.ID = mcd.NodeID(id)
+		taken[n.ID] = true
+	}
+	return nodes
+}
+
 // restoreReplanned removes the overrides of pairs whose VID is not that of a plan, in which this is
 // a node, any more.
 func (g *guard) restoreReplanned(p *plan.Plan, node int) {
@@ -173,6 +206,16 @@ func (g *guard) watched(p *plan.Plan) []transport.VID {
 			"watched", n, "vids", len(p.VIDs))
 	}
 	return p.VIDs[:n]
+}
+
+// tellMove logs a move, with the node's number in the plan.
+func (g *guard) tellMove(m failover.Move) {
+	if p := g.server.Plan(); p != nil {
+		if k, ok := p.NodeOf(m.Peer); ok {
+			m.Node = mcd.NodeID(k)
+		}
+	}
+	g.log.Warn("failover", "move", m.String(), "peer", m.Peer.String())
 }
 
 // maxToldPaths bounds the log's entries about paths that change their states at once, as all do

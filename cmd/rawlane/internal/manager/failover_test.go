@@ -3,12 +3,15 @@ package manager
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/control"
 	"github.com/rawlane/rawlane/vlan/manager"
@@ -96,6 +99,72 @@ func TestGuardWatchesWhatItCan(t *testing.T) {
 	p.VIDs = got
 	if len(g.watched(p)) != control.MaxFailoverVIDs || log.Len() > 0 {
 		t.Errorf("%s", log.String())
+	}
+}
+
+// Guards number nodes by their addresses, each differently, in whatever order plans list them; what
+// else is listed changes the numbers of few. A plan that changes the order alone is watched as it
+// is.
+func TestGuardsNumberNodesByAddress(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	full := &plan.Plan{VIDs: []transport.VID{1, 2}}
+	for k := range plan.MaxNodes {
+		full.Nodes = append(full.Nodes, plan.Node{VID: 1, MAC: transport.MAC{2, byte(random.Uint32()), 0, byte(random.Uint32()), byte(k >> 8), byte(k)}})
+	}
+	number := func(p *plan.Plan) map[transport.MAC]mcd.NodeID {
+		numbers := make(map[transport.MAC]mcd.NodeID)
+		taken := make(map[mcd.NodeID]bool)
+		for k, n := range nodesOf(p) {
+			if n.MACs[0] != p.Nodes[k].MAC || taken[n.ID] || n.ID > mcd.MaxNodeID {
+				t.Fatalf("%v, of %v, in use already: %v", n, p.Nodes[k].MAC, taken[n.ID])
+			}
+			numbers[n.MACs[0]], taken[n.ID] = n.ID, true
+		}
+		return numbers
+	}
+	all := number(full)
+	turned := *full
+	turned.Nodes = slices.Clone(full.Nodes)
+	random.Shuffle(len(turned.Nodes), func(i, j int) { turned.Nodes[i], turned.Nodes[j] = turned.Nodes[j], turned.Nodes[i] })
+	if !maps.Equal(number(&turned), all) {
+		t.Error("in another order they have other numbers")
+	}
+	if !sameNetwork(full, &turned) {
+		t.Error("in another order they are another network")
+	}
+	half := *full
+	half.Nodes = full.Nodes[len(full.Nodes)/2:]
+	differ := 0
+	for mac, n := range number(&half) {
+		if n != all[mac] {
+			differ++
+		}
+	}
+	if differ > len(half.Nodes)/20 {
+		t.Errorf("half of them: %d of %d have other numbers, want 1 in 20 at most", differ, len(half.Nodes))
+	}
+	if sameNetwork(full, &half) {
+		t.Error("half of them are the same network")
+	}
+}
+
+// A move is in the log with the number that its node has in the plan.
+func TestGuardTellsOfMoves(t *testing.T) {
+	macs := []transport.MAC{{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}}
+	p, err := plan.RoundRobin(macs, []transport.VID{1, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.New(server.Config{MAC: macs[0], Plan: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var log strings.Builder
+	g := &guard{server: s, log: slog.New(slog.NewTextHandler(&log, nil))}
+	g.tellMove(failover.Move{Node: nodesOf(p)[1].ID, Peer: macs[1], From: 1, To: 2, Reason: control.MoveMissed})
+	if !strings.Contains(log.String(), `move="node 1: VID 1 -> VID 2: no answer" peer=02:00:00:00:00:02`) {
+		t.Error(log.String())
 	}
 }
 

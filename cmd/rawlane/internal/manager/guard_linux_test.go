@@ -73,19 +73,17 @@ func (l half) Poll(frames []transport.Frame) (int, error) {
 	return len(heard), err
 }
 
-// A plan with one VID more leaves pairs off a VID that is down: they do not go back to it until that
-// is found out anew. Pairs to which it gives another VID have that. The test needs root, as the
-// others.
-func TestGuardKeepsOverridesAcrossPlans(t *testing.T) {
-	bed := testbed.ForTest(t, testbed.Config{})
-	s, p := planned(t)
-	if err := bed.Node(1).Do(func() error {
+// answerInPart has node 1 answer as its guard does with a plan, and hear nothing by VID 1.
+func answerInPart(t *testing.T, node *testbed.Node, p *plan.Plan) {
+	t.Helper()
+	if err := node.Do(func() error {
 		link, err := ring.Open("eth0", ring.Config{EtherType: guardEtherType})
 		if err != nil {
 			return err
 		}
-		nodes := []mcd.Node{{ID: 0, MACs: []transport.MAC{testbed.MAC(0, 0)}}, {ID: 1, MACs: []transport.MAC{testbed.MAC(1, 0)}}}
-		peer, err := mcd.Open(mcd.Config{Node: 1, Nodes: nodes, EtherType: guardEtherType}, half{link})
+		self, _ := p.NodeOf(testbed.MAC(1, 0))
+		nodes := nodesOf(p)
+		peer, err := mcd.Open(mcd.Config{Node: nodes[self].ID, Nodes: nodes, EtherType: guardEtherType}, half{link})
 		if err == nil {
 			t.Cleanup(func() { _ = peer.Close() })
 		}
@@ -93,6 +91,36 @@ func TestGuardKeepsOverridesAcrossPlans(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A guard understands one whose plan lists the nodes in another order, as that of a change under way
+// may, and moves pairs with it. The test needs root, as the one above.
+func TestGuardsOfPlansWithOtherPlaces(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	s, p := planned(t)
+	other := *p
+	other.Nodes = []plan.Node{p.Nodes[1], p.Nodes[0]}
+	answerInPart(t, bed.Node(1), &other)
+	g := &guard{server: s, ifname: "eth0", self: testbed.MAC(0, 0), log: slog.New(slog.DiscardHandler)}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ended := make(chan error)
+	go func() { ended <- bed.Node(0).Do(func() error { g.run(ctx); return nil }) }() // until cancel
+	defer func() { cancel(); <-ended }()
+	for inForce, _ := s.VIDs(testbed.MAC(1, 0)); inForce != 2; inForce, _ = s.VIDs(testbed.MAC(1, 0)) {
+		if ctx.Err() != nil {
+			t.Fatalf("VID %d, want 2", inForce)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// A plan with one VID more leaves pairs off a VID that is down: they do not go back to it until that
+// is found out anew. Pairs to which it gives another VID have that. The test needs root, as the
+// others.
+func TestGuardKeepsOverridesAcrossPlans(t *testing.T) {
+	bed := testbed.ForTest(t, testbed.Config{})
+	s, p := planned(t)
+	answerInPart(t, bed.Node(1), p)
 	log := new(lockedBuffer)
 	g := &guard{server: s, ifname: "eth0", self: testbed.MAC(0, 0), log: slog.New(slog.NewTextHandler(log, nil))}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -140,8 +168,8 @@ func TestGuardProbesByThePlansPriority(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		nodes := []mcd.Node{{ID: 0, MACs: []transport.MAC{testbed.MAC(0, 0)}}, {ID: 1, MACs: []transport.MAC{testbed.MAC(1, 0)}}}
-		peer, err = mcd.Open(mcd.Config{Node: 1, Nodes: nodes, EtherType: guardEtherType}, link)
+		nodes := nodesOf(p)
+		peer, err = mcd.Open(mcd.Config{Node: nodes[1].ID, Nodes: nodes, EtherType: guardEtherType}, link)
 		return err
 	}); err != nil {
 		t.Fatal(err)
