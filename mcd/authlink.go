@@ -242,19 +242,16 @@ func (l *authLink) transmit(now monotime.Time, received *transport.Frame) {
 	e := l.e
 	for i := range l.out {
 		s := &l.out[i]
-		tag := s.Tag
-		if !s.Answer {
-			tag = e.router.Route(s.Dst)
-		}
-		if tag.Validate() != nil {
-			continue
-		}
-		dst := s.Dst
-		if dst == e.nics[l.nic].mac {
-			if !l.toOwn.Take(int64(now.Since())) {
-				continue
-			}
+		dst, tag := s.Dst, s.Tag
+		toOwn := dst == e.nics[l.nic].mac
+		if toOwn {
 			dst = transport.Broadcast
+		}
+		if !s.Answer {
+			tag = e.router.Route(dst)
+		}
+		if tag.Validate() != nil || toOwn && !l.toOwn.Take(int64(now.Since())) {
+			continue
 		}
 		f := &l.contact[0]
 		*f = e.frame(l.nic, dst, tag)

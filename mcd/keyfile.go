@@ -107,15 +107,18 @@ func (e *Endpoint) lookAtKeyFile() {
 
 // checkKeyFile reads the key file if it has changed, or could not be read at the last look: that
 // may have had another reason than what is in it. One that is written in place is read at the
-// first look that finds it unchanged, as half of it may be a good one. A failure counts once, also
-// that it is gone.
+// first look that finds it unchanged, as half of it may be a good one; one that is gone, when it is
+// there again. A failure counts once, also that it is gone.
 func (e *Endpoint) checkKeyFile() {
 	a := e.auth
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	changed := a.file.changed()
-	if a.file.gone == 2 {
-		a.failures.Add(1)
+	if a.file.gone > 0 {
+		if a.file.gone == 2 {
+			a.failures.Add(1)
+		}
+		return
 	}
 	if changed && a.file.inPlace {
 		a.file.pending = true

@@ -173,6 +173,43 @@ func TestKeyFile_Gone(t *testing.T) {
 	})
 }
 
+// A key file that is removed before its change in place was read counts as one failure, and is read
+// once it is there again.
+func TestKeyFile_GoneWhilePending(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	good := (&keyring.Ring{Keys: []keyring.Key{{1}}}).Append(nil)
+	if err := os.WriteFile(path, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		e := openWithKeyFile(t, path)
+		defer e.Close()
+		time.Sleep(keyFileInterval / 2) // so that changes are between two looks
+		for _, step := range []struct {
+			what              string
+			do                func() error
+			looks             time.Duration // behind it
+			reloads, failures uint64
+		}{
+			{"written in place", func() error { return os.WriteFile(path, append(good, '#'), 0o600) }, 1, 0, 0},
+			{"removed", func() error { return os.Rename(path, path+".aside") }, 1, 0, 0},
+			{"gone", func() error { return nil }, 1, 0, 1},
+			{"gone still", func() error { return nil }, 2, 0, 1},
+			{"there again", func() error { return os.Rename(path+".aside", path) }, 3, 1, 1},
+		} {
+			if err := step.do(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(step.looks * keyFileInterval)
+			synctest.Wait()
+			if c := e.Counters(); c.KeyReloads != step.reloads || c.KeyReloadFailures != step.failures {
+				t.Errorf("%s: %d reloads and %d failures, want %d and %d", step.what,
+					c.KeyReloads, c.KeyReloadFailures, step.reloads, step.failures)
+			}
+		}
+	})
+}
+
 // A key file is read again from where it was, though the program has gone to another folder.
 func TestKeyFile_OfAnotherFolder(t *testing.T) {
 	dir := t.TempDir()

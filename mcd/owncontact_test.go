@@ -9,14 +9,23 @@ import (
 	"github.com/rawlane/rawlane/mcd/keyring"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/linktest"
+	"github.com/rawlane/rawlane/vlan"
 )
 
 // Contact frames to the endpoint's own address, which another machine has, too, go to all stations,
-// and no more of them than a few, whoever causes them.
+// by the route to all, and no more of them than a few, whoever causes them.
 func TestContact_ToItsOwnAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, y := linktest.Pipe()
-		e, err := Open(Config{Spin: -1, Keys: keyring.New()}, x)
+		toAll, toOwn := transport.Tagged(transport.Tag{VID: 5}), transport.Tagged(transport.Tag{VID: 6})
+		table, err := vlan.NewTable([]vlan.Route{
+			{Dst: transport.Broadcast, OptionalTag: toAll},
+			{Dst: x.MAC(), OptionalTag: toOwn},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := Open(Config{Spin: -1, Keys: keyring.New(), Router: table}, x)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,6 +40,9 @@ func TestContact_ToItsOwnAddress(t *testing.T) {
 			for i := range frames[:n] {
 				if frames[i].Dst == dst {
 					sent++
+				}
+				if frames[i].OptionalTag != toAll {
+					t.Errorf("a frame to %v goes by %v, want %v", frames[i].Dst, frames[i].OptionalTag, toAll)
 				}
 			}
 			return sent

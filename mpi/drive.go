@@ -242,7 +242,7 @@ func (w *World) carryOut(p *process, wait bool) {
 			if it.request != nil {
 				w.complete(it.request, err)
 			}
-			w.fail(p.ID, err) // it waits for a record that does not come
+			w.abandon(p, err) // it waits for a record that does not come
 			w.pop(p)
 		default:
 			w.pushed(p)
@@ -279,10 +279,16 @@ func (w *World) lose(p *process) {
 	if it.request != nil && it.record.Kind != matching.Offer {
 		w.complete(it.request, errUnreturned)
 	}
+	w.abandon(p, errUnreturned)
+}
+
+// abandon is giveUp of a process that has to be told no more once the world is closed. The caller
+// holds mu.
+func (w *World) abandon(p *process, err error) {
 	if w.closed {
-		w.fail(p.ID, errUnreturned)
+		w.fail(p.ID, err)
 	} else {
-		w.giveUp(p, errUnreturned)
+		w.giveUp(p, err)
 	}
 }
 

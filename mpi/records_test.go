@@ -6,6 +6,7 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
@@ -84,6 +85,29 @@ func TestCarryOut_ToAnUnknownNode(t *testing.T) {
 		if err := w.Close(); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// A process that cannot carry out what another one waits for, for a reason of its own, gives that one
+// up, and tells it so: its waits end.
+func TestCarryOut_GivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := openTwo(t, Config{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		r := Irecv(other.Comm(), make([]byte, 1), 0, 1)
+		taken, err := w.layer.Domain.Register(w.spare.made+1, nil, 0) // the number of the next window
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Send(ctx, w.Comm(), make([]byte, 1<<20), 1, 0); !errors.Is(err, memfifo.ErrTaken) {
+			t.Errorf("a message whose memory cannot be lent: %v, want %v", err, memfifo.ErrTaken)
+		}
+		if _, err := r.Wait(ctx); !errors.Is(err, errGone) {
+			t.Errorf("a receive from who has given its process up: %v, want %v", err, errGone)
+		}
+		taken.Revoke()
+		closeTwo(t, w, other)
 	})
 }
 

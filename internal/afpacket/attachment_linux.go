@@ -360,22 +360,25 @@ func (a *Attachment) drops() uint64 {
 }
 
 // SetPending says whether the link has frames that no Poll has handed out: a Wait then ends at
-// once, also one that has looked before.
-func SetPending(a *Attachment, pending bool) {
+// once, also one that has looked before, which kick ends.
+func SetPending(a *Attachment, pending bool, kick func()) {
 	if a.pending.Load() == pending {
 		return
 	}
 	a.pending.Store(pending)
 	if pending && a.waiters.Load() > 0 && !a.masked.Load() {
-		a.poller.Kick()
+		kick()
 	}
 }
 
+// Pending reports what SetPending has said.
+func Pending(a *Attachment) bool { return a.pending.Load() }
+
 // MaskPending is for MaskWakeups of links that have one: masked, pending frames end no Wait.
-func MaskPending(a *Attachment, on bool) {
+func MaskPending(a *Attachment, on bool, kick func()) {
 	a.masked.Store(on)
 	if !on && a.pending.Load() {
-		a.poller.Kick()
+		kick()
 	}
 }
 

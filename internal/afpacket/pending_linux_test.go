@@ -33,25 +33,25 @@ func TestSetPending_EndsAWait(t *testing.T) {
 				}
 				return false
 			})
-			MaskPending(a, masked)
+			MaskPending(a, masked, a.poller.Kick)
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			ended := make(chan error, 1)
 			go func() { ended <- a.Wait(ctx) }()
 			<-looked
-			SetPending(a, true)
+			SetPending(a, true, a.poller.Kick)
 			if masked {
 				select {
 				case err := <-ended:
 					t.Fatalf("Wait has ended while wake-ups are masked: %v", err)
 				case <-time.After(10 * time.Millisecond):
 				}
-				MaskPending(a, false)
+				MaskPending(a, false, a.poller.Kick)
 			}
 			if err := <-ended; err != nil {
 				t.Errorf("Wait: %v", err)
 			}
-			SetPending(a, false)
+			SetPending(a, false, a.poller.Kick)
 			ctx, cancel = context.WithTimeout(t.Context(), 10*time.Millisecond)
 			defer cancel()
 			if err := a.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {

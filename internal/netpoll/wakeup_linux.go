@@ -36,6 +36,7 @@ type Wakeup struct {
 	own     int   // how many of them NewWakeup was given: the others are Watch's
 	onError func(fd int)
 	pending func() bool // whether there is a frame; nil: the kernel is asked
+	left    func() bool // whether a poll has left some; nil: none does
 	wait    set
 	sleep   set
 
@@ -135,6 +136,10 @@ func (w *Wakeup) OnError(f func(fd int)) { w.onError = f }
 // say so where there is none: the wait then ends for nothing. It is called before the first wait.
 func (w *Wakeup) AskInMemory(pending func() bool) { w.pending, w.sleep.edges = pending, true }
 
+// AskLeft has a Sleep ask f, too, whether a poll has left frames: those raise no event any more.
+// It is called before the first wait.
+func (w *Wakeup) AskLeft(f func() bool) { w.left = f }
+
 // Poller is what sleeps until there is a frame.
 func (w *Wakeup) Poller() *Poller { return w.wait.poller }
 
@@ -192,12 +197,13 @@ func (w *Wakeup) Awake() {
 }
 
 // Kick ends the wait in progress, or else the next one, as if there were a frame: not before Awake,
-// while somebody sleeps, who polls.
+// while somebody sleeps, who polls. A Sleep ends if a poll has left frames.
 func (w *Wakeup) Kick() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.sleeping {
 		w.kicked = true
+		w.sleep.poller.Look()
 		return
 	}
 	w.wait.poller.Kick()
@@ -288,7 +294,7 @@ func (w *Wakeup) sleepReady(uintptr) bool {
 	defer w.mu.Unlock()
 	w.arm(&w.sleep)
 	switch {
-	case w.sleep.poller.Failed():
+	case w.sleep.poller.Failed(), w.left != nil && !w.masked && w.left():
 		return true
 	case w.pending != nil:
 		return !w.masked && w.pending()

@@ -2,7 +2,11 @@
 package procgroup
 
 import (
+	"bytes"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"syscall"
 )
 
@@ -24,7 +28,39 @@ func End(c *exec.Cmd, force bool) {
 	}
 }
 
-// Left reports whether processes of the group of a program are there, which End would reach.
+// Left reports whether processes of the group of a program have not ended, which End would reach.
+// One that has ended, and that nobody has waited for, does not count: SIGKILL changes nothing.
 func Left(c *exec.Cmd) bool {
-	return c.Process != nil && syscall.Kill(-c.Process.Pid, 0) == nil
+	if c.Process == nil || syscall.Kill(-c.Process.Pid, 0) != nil {
+		return false
+	}
+	files, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is a good one
+	ended := false
+	for _, file := range files {
+		stat, _ := os.ReadFile(file) // empty of one that is gone meanwhile
+		switch group, runs := parseStat(stat); {
+		case group != c.Process.Pid:
+		case runs:
+			return true
+		default:
+			ended = true
+		}
+	}
+	return !ended // else /proc does not show the group
+}
+
+// parseStat returns the process group of what /proc/PID/stat says, 0 if it says nothing, and
+// whether the process runs: one whose first thread has ended does, if it has others.
+//
+// Source: proc_pid_stat(5).
+func parseStat(stat []byte) (group int, runs bool) {
+	const state, pgrp, numThreads = 0, 2, 17 // behind the name, which may have any characters
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) <= numThreads {
+		return 0, false
+	}
+	group, _ = strconv.Atoi(string(fields[pgrp]))
+	threads, _ := strconv.Atoi(string(fields[numThreads]))
+	ended := string(fields[state]) == "Z" || string(fields[state]) == "X"
+	return group, !ended || threads > 1
 }

@@ -151,7 +151,7 @@ func (l *Link) take(frames []transport.Frame) (n int) {
 		}
 	}
 	if in.trains {
-		afpacket.SetPending(&l.attachment, in.left.Left() || in.at < in.got)
+		afpacket.SetPending(&l.attachment, in.left.Left() || in.at < in.got, in.poller.Kick)
 	}
 	afpacket.CountReceived(&l.attachment, frames[:n])
 	return n

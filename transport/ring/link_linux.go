@@ -88,6 +88,7 @@ func open(name string, cfg Config, granted *afpacket.Granted) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.socket.wakeup.AskLeft(func() bool { return afpacket.Pending(&l.attachment) })
 	return l, nil
 }
 
@@ -95,7 +96,7 @@ func open(name string, cfg Config, granted *afpacket.Granted) (*Link, error) {
 func (l *Link) MaskWakeups(on bool) {
 	l.socket.wakeup.Mask(on)
 	if l.trains != nil {
-		afpacket.MaskPending(&l.attachment, on)
+		afpacket.MaskPending(&l.attachment, on, l.socket.wakeup.Kick)
 	}
 }
 

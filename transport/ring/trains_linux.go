@@ -66,7 +66,7 @@ func (l *Link) nextOfTrain(frames []transport.Frame, stamping bool) int {
 			l.stamps = append(l.stamps, transport.Stamp{})
 		}
 	}
-	afpacket.SetPending(&l.attachment, l.trains.train.Left())
+	afpacket.SetPending(&l.attachment, l.trains.train.Left(), l.socket.wakeup.Kick)
 	return n
 }
 

@@ -27,24 +27,81 @@ func (w *watched) Done() <-chan struct{} {
 	return w.Context.Done()
 }
 
-// Datagrams that a Poll leaves end a Wait that has looked before, also where their coming did not.
+// Datagrams that a Poll leaves end a Wait that has looked before, also where their coming did not;
+// and where somebody sleeps, that Sleep alone.
 func TestWait_SeesWhatAPollLeaves(t *testing.T) {
 	a, b := linked(t)
-	silent, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	b.socket.wakeup.Close()
+	b.socket.wakeup = silent(t) // in place of one that Poll was quicker than
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	ended := waiting(ctx, b)
+	leave(ctx, t, a, b)
+	if err := <-ended; err != nil {
+		t.Errorf("Wait, with a frame left: %v", err)
+	}
+}
+
+func TestSleep_SeesWhatAPollLeaves(t *testing.T) {
+	a, b := linked(t)
+	b.socket.wakeup.Close()
+	b.socket.wakeup = silent(t)
+	asked := make(chan struct{}, 100)
+	b.socket.wakeup.AskLeft(func() bool {
+		asked <- struct{}{}
+		return b.socket.left.Load()
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	slept := make(chan error, 1)
+	go func() { slept <- b.Sleep() }()
+	<-asked
+	ended := waiting(ctx, b)
+	leave(ctx, t, a, b)
+	select {
+	case err := <-slept:
+		if err != nil {
+			t.Errorf("Sleep, with a frame left: %v", err)
+		}
+	case <-ctx.Done():
+		t.Fatal("it sleeps on, with a frame left")
+	}
+	if len(ended) > 0 {
+		t.Errorf("Wait has ended while another one sleeps: %v", <-ended)
+	}
+	b.Awake()
+	if err := <-ended; err != nil {
+		t.Errorf("Wait behind Awake, with a frame left: %v", err)
+	}
+}
+
+// silent returns a Wakeup that no frame ends a wait of.
+func silent(t *testing.T) *netpoll.Wakeup {
+	t.Helper()
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(silent)
-	defer b.socket.wakeup.Close()
-	if b.socket.wakeup, err = netpoll.NewWakeup(silent); err != nil { // in place of one that Poll was quicker than
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	w, err := netpoll.NewWakeup(fd)
+	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	return w
+}
+
+// waiting begins a Wait, and returns where it tells its end, once it has looked for frames.
+func waiting(ctx context.Context, l *Link) (ended chan error) {
 	w := &watched{Context: ctx, looked: make(chan struct{})}
-	ended := make(chan error, 1)
-	go func() { ended <- b.Wait(w) }()
+	ended = make(chan error, 1)
+	go func() { ended <- l.Wait(w) }()
 	<-w.looked
+	return ended
+}
+
+// leave sends from a to b until a Poll of b's leaves frames.
+func leave(ctx context.Context, t *testing.T, a, b *Link) {
+	t.Helper()
 	in := make([]transport.Frame, 1)
 	for !b.socket.pending() && ctx.Err() == nil {
 		if n, err := a.Send(plain(b.MAC(), 2, 100)); n != 2 || err != nil {
@@ -53,8 +110,5 @@ func TestWait_SeesWhatAPollLeaves(t *testing.T) {
 		if _, err := b.Poll(in); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := <-ended; err != nil {
-		t.Errorf("Wait, with a frame left: %v", err)
 	}
 }

@@ -86,6 +86,7 @@ func openSocket(at netip.AddrPort, ifname string, group netip.Addr, receiveBuffe
 		return nil, err
 	}
 	s.wakeup.OnError(s.forgetStamps)
+	s.wakeup.AskLeft(s.left.Load)
 	s.in.init()
 	if !group.IsValid() {
 		ifname = ""

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -26,6 +27,8 @@ const (
 	envNode = "RAWLANE_TEST_BARRIER_NODE" // set in a process that is a node of a test
 	nodes   = 5
 	timeout = 2 * time.Second // of peers
+
+	made = "has made the group"
 )
 
 func TestMain(m *testing.M) {
@@ -39,8 +42,9 @@ func TestMain(m *testing.M) {
 	os.Exit(testbed.Main(m))
 }
 
-// node goes through barriers until it is killed. When members are down it says which, and goes on
-// without them. It prints what happens to it, and from time to time that it goes on.
+// node makes the group, and goes through barriers once it is told to, until it is killed. When
+// members are down it says which, and goes on without them. It prints what happens to it, and from
+// time to time that it goes on.
 func node(self mcd.NodeID) error {
 	link, err := ring.Open(testbed.Interface(0), ring.Config{})
 	if err != nil {
@@ -60,6 +64,10 @@ func node(self mcd.NodeID) error {
 	}
 	g, err := s.Group(barrier.GroupConfig{PeerTimeout: timeout})
 	if err != nil {
+		return err
+	}
+	fmt.Println(made)
+	if _, err := os.Stdin.Read(make([]byte, 1)); err != nil {
 		return err
 	}
 	for round := 1; ; round++ {
@@ -86,17 +94,23 @@ func node(self mcd.NodeID) error {
 // process is one of the nodes, and what it prints.
 type process struct {
 	*exec.Cmd
+	begin io.Writer // whatever is written has it go through barriers
 	lines chan string
 }
 
-// start starts a process on each node of a bed, and waits until they go through barriers.
+// start starts a process on each node of a bed, and waits until they go through barriers. None
+// begins before all have made the group, and answer: one that starts for longer than the timeout
+// would be down.
 func start(t *testing.T) (all []*process) {
 	bed := testbed.ForTest(t, testbed.Config{Nodes: nodes, Bridge: true})
 	for k := range nodes {
-		p := &process{exec.Command(os.Args[0]), make(chan string, 1000)}
+		p := &process{Cmd: exec.Command(os.Args[0]), lines: make(chan string, 1000)}
 		p.Env = append(os.Environ(), fmt.Sprintf("%s=%d", envNode, k))
 		p.Stderr = os.Stderr
 		out, err := p.StdoutPipe()
+		if err == nil {
+			p.begin, err = p.StdinPipe()
+		}
 		if err == nil {
 			err = bed.Node(k).Start(p.Cmd)
 		}
@@ -110,6 +124,14 @@ func start(t *testing.T) (all []*process) {
 			}
 		}()
 		all = append(all, p)
+	}
+	for _, p := range all {
+		p.says(t, made)
+	}
+	for _, p := range all {
+		if _, err := p.begin.Write([]byte{'\n'}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, p := range all {
 		p.says(t, "goes on with [0 1 2 3 4]")
@@ -150,19 +172,15 @@ func (p *process) says(t *testing.T, want string) {
 	}
 }
 
-// Two of five processes are killed at once. The others name both, within five timeouts, and go on.
+// Two of five processes are killed at once. The others name both, and go on. (That they do within
+// five timeouts TestSeveralDieAtOnce of package barrier says, in virtual time: here others may have
+// the processors.)
 func TestTwoOfFiveAreKilled(t *testing.T) {
 	all := start(t)
-	begun := time.Now()
 	all[1].signal(t, syscall.SIGKILL)
 	all[3].signal(t, syscall.SIGKILL)
 	for _, k := range []int{0, 2, 4} {
 		all[k].says(t, "down [1 3]")
-	}
-	took := time.Since(begun)
-	t.Logf("all three survivors knew both after %v", took)
-	if took > 5*timeout {
-		t.Errorf("it took %v, more than five timeouts", took)
 	}
 	for _, k := range []int{0, 2, 4} {
 		all[k].says(t, "goes on with [0 2 4]")

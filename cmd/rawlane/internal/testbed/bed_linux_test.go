@@ -3,6 +3,7 @@ package testbed
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -12,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/internal/testbed"
@@ -42,7 +45,7 @@ func TestAsk_SignalBeforeTheRequestIsRead(t *testing.T) {
 			}
 			came := make(chan error, 1)
 			go func() { came <- serveSignals(listener, raise) }()
-			more := strings.Repeat("x", 8<<20) // more than a socket takes, so that the request waits to be read
+			more := strings.Repeat("x", 2*sendBuffer(t, listener)) // so that the request waits to be read
 			if err := ask(ctx, "bed", &bedRequest{Args: []string{"true", more}}); err != nil {
 				t.Error(err)
 			}
@@ -71,6 +74,22 @@ func TestBedSocket_NoSuchFolder(t *testing.T) {
 	}
 }
 
+// sendBuffer returns what a Unix socket takes that nobody reads, in bytes: a message more, at most.
+func sendBuffer(t *testing.T, listener *net.UnixListener) (size int) {
+	t.Helper()
+	conn, err := listener.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := conn.Control(func(fd uintptr) {
+		size, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF) // all have the same
+	})
+	if err := errors.Join(failed, err); err != nil {
+		t.Fatal(err)
+	}
+	return size
+}
+
 // serveSignals is a holder that has a signal raised before it reads a request, and answers when that
 // has come behind it, and another one of the process.
 func serveSignals(listener *net.UnixListener, raise func()) error {
@@ -87,13 +106,13 @@ func serveSignals(listener *net.UnixListener, raise func()) error {
 		return err
 	}
 	raise()
-	if err := c.SetReadDeadline(time.Now().Add(signalPatience)); err != nil {
-		return err
-	}
 	var request bedRequest
 	var first, second syscall.Signal
 	from := json.NewDecoder(c)
 	if err = from.Decode(&request); err == nil {
+		err = c.SetReadDeadline(time.Now().Add(signalPatience)) // else a lost one holds up the test
+	}
+	if err == nil {
 		err = from.Decode(&first)
 	}
 	if err == nil {
