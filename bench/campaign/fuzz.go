@@ -104,7 +104,7 @@ func workCorpus(ctx context.Context, w *workshop, _, _ uint64) (r result, err er
 	}
 	r.figures = map[string]uint64{}
 	profile := filepath.Join(w.dir, "cover.out")
-	args := []string{"test", "-run", "^Fuzz", "-count=1", "-coverprofile", profile}
+	args := []string{"test", "-vet=off", "-run", "^Fuzz", "-count=1", "-coverprofile", profile}
 	for i := range all {
 		args = append(args, "./"+all[i].pkg)
 	}

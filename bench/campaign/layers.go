@@ -26,7 +26,7 @@ func layers(root string) ([]*unit, error) {
 	all := append(simulations(), []*unit{
 		{
 			layer: "L3", name: "mutants", counts: "mutants",
-			goals: [3]uint64{10, mutantCount, mutantCount}, pieces: [2]uint64{1, 1},
+			goals: [3]uint64{5, mutantCount, mutantCount}, pieces: [2]uint64{1, 1},
 			work: workMutants, check: mutantsCaught,
 		},
 		{
