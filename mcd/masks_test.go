@@ -190,9 +190,10 @@ func TestUnmaskLoop_RestsWhereNothingIsMasked(t *testing.T) {
 		if !e.lockPoll() {
 			t.Fatal("no poll lock")
 		}
-		e.maskWakeups()
+		e.setMasks(true)
 		e.setMasks(false)
 		e.unlockPoll()
+		e.wakeUnmaskLoop()
 		time.Sleep(4 * unmaskAfter)
 		synctest.Wait()
 		if n := turns.Load(); n != 0 {

@@ -33,11 +33,11 @@ type Programs struct {
 	Env []string // what runs of rawlane have in their environment beside this process's
 }
 
-// Kept names the environment's variable of a folder in which rawlane is built, and stays: the next
-// benchmark does not link it anew. It is made where it is not there yet.
+// Kept names the environment's variable of a folder in which the programs are built, and stay: the
+// next benchmark does not link them anew. It is made where it is not there yet.
 const Kept = "RAWLANE_BENCH_PROGRAMS"
 
-// Build builds the programs into dir, or rawlane where Kept says.
+// Build builds the programs into dir, or where Kept says.
 func Build(ctx context.Context, dir string) (p Programs, err error) {
 	folder := cmp.Or(os.Getenv(Kept), dir)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -47,7 +47,7 @@ func Build(ctx context.Context, dir string) (p Programs, err error) {
 	if err := BuildTool(ctx, "cmd/rawlane", p.Rawlane); err != nil {
 		return p, err
 	}
-	p.C, err = baseline.Build(dir)
+	p.C, err = baseline.Build(folder)
 	return p, err
 }
 

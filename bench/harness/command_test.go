@@ -52,7 +52,7 @@ func TestBuildTool_EndsWithItsContext(t *testing.T) {
 	}
 }
 
-// rawlane is built where the environment says, and stays: other programs of the benchmark do not.
+// rawlane is built where the environment says, and stays.
 func TestBuild_Kept(t *testing.T) {
 	bin, dir := t.TempDir(), t.TempDir()
 	kept := filepath.Join(t.TempDir(), "not", "yet", "there")
