@@ -319,8 +319,12 @@ func (c *compare) askBarrierRows(ctx context.Context) ([]string, error) {
 	return strings.Split(strings.TrimSpace(string(out)), "\n"), nil
 }
 
-// barrierIters is less for many members: who shares a core waits for the others.
-func (c *compare) barrierIters(n int) int { return max(20, c.Iters/n) }
+// barriers are as many as it takes until those of processes that have begun together, and want each
+// other's cores for that, no longer count: a tenth of them warms up.
+const barriers = 1000
+
+// barrierIters is less for many members, who wait for each other where they share cores.
+func (c *compare) barrierIters(n int) int { return min(c.Iters, max(barriers, c.Iters/n)) }
 
 // sharedIters bounds the barriers of ranks that share cores: each may take many time slices.
 const sharedIters = 40
