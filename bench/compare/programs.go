@@ -321,10 +321,11 @@ func (c *compare) askBarrierRows(ctx context.Context) ([]string, error) {
 
 // barriers are as many as it takes until those of processes that have begun together, and want each
 // other's cores for that, no longer count: a tenth of them warms up.
-const barriers = 1000
+const barriers = 2000
 
-// barrierIters is less for many members, who wait for each other where they share cores.
-func (c *compare) barrierIters(n int) int { return min(c.Iters, max(barriers, c.Iters/n)) }
+// barrierIters is less for many members, who wait for each other where they share cores, and no
+// more than some for one that is asked for.
+func (c *compare) barrierIters(n int) int { return min(2*c.Iters, max(barriers, c.Iters/n)) }
 
 // sharedIters bounds the barriers of ranks that share cores: each may take many time slices.
 const sharedIters = 40
