@@ -281,6 +281,16 @@ func (f *Failover) VID(mac transport.MAC) (vid transport.VID, ok bool) {
 	return p.current.vid, true
 }
 
+// IsDown reports whether a peer is watched, and its path by a VID carries nothing.
+func (f *Failover) IsDown(mac transport.MAC, vid transport.VID) bool {
+	p := f.peers[mac]
+	if p == nil {
+		return false
+	}
+	path := p.path(vid)
+	return path != nil && f.rank(path) == PathDown
+}
+
 // PathStatus is the state of a path.
 type PathStatus struct {
 	Peer      transport.MAC `json:"peer"`

@@ -167,3 +167,51 @@ func TestControlTakesOverAPlanThatCameWhileItReadNoNode(t *testing.T) {
 		t.Errorf("it takes %s for the plan in force, want %s", id, api.PlanID(other))
 	}
 }
+
+// Who applies an earlier plan again to nodes that were there all the time has it taken over, though
+// another node is away.
+func TestControlTakesOverAnEarlierPlanThatIsAppliedAgain(t *testing.T) {
+	all, clients := managertest.StartAll(t, 4, 2)
+	control := beginControl(t, clients)
+	first := all[0].Plan()
+	if err := control.CarryOut(t.Context(), change); err != nil {
+		t.Fatal(err)
+	}
+	all[3].Stop()
+	control.Pass(t.Context())
+	if _, err := coordinator.Apply(t.Context(), clients[:3], first, coordinator.ApplyOptions{Partial: true}); err != nil {
+		t.Fatal(err)
+	}
+	control.Pass(t.Context())
+	if id := control.PlanID(); id != api.PlanID(first) {
+		t.Errorf("it takes %s for the plan in force, want %s", id, api.PlanID(first))
+	}
+}
+
+// A plan that a few nodes bring back that were away, while the others cannot be read, is not taken
+// over: the others count again once they can be.
+func TestControlDoesNotTakeOverThePlanOfAFewThatWereAway(t *testing.T) {
+	all, clients := managertest.StartAll(t, 4, 2)
+	control := beginControl(t, clients)
+	first := api.PlanID(all[0].Plan())
+	for _, n := range all {
+		n.Stop()
+	}
+	if err := os.Remove(filepath.Join(all[3].Dir, "state")); err != nil {
+		t.Fatal(err)
+	}
+	all[3] = managertest.Start(t, 3, managertest.Turned(t, 4, 2, 1), all[3].Dir)
+	for range 2 {
+		control.Pass(t.Context())
+	}
+	if id := control.PlanID(); id != first {
+		t.Errorf("it has taken over %s, want %s still", id, first)
+	}
+	for k := range all[:3] {
+		all[k] = managertest.Start(t, k, nil, all[k].Dir)
+	}
+	control.Pass(t.Context())
+	if err := control.CarryOut(t.Context(), change); err != nil {
+		t.Error(err)
+	}
+}

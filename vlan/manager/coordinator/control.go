@@ -90,7 +90,7 @@ func (c *loop) begin(ctx context.Context) error {
 	if err := c.read(ctx); err != nil {
 		return err
 	}
-	p, err := c.common()
+	p, _, err := c.common()
 	if err != nil {
 		return err
 	}
@@ -122,24 +122,28 @@ func (c *loop) read(ctx context.Context) error {
 }
 
 // common returns the plan of all nodes that could be read and were not away; where all were, that
-// of all that could be read.
-func (c *loop) common() (*plan.Plan, error) {
+// of all that could be read, if they are most.
+func (c *loop) common() (p *plan.Plan, wereAway bool, err error) {
 	readable := slices.DeleteFunc(slices.Clone(c.nodes), func(n *member) bool { return n.err != nil })
 	if len(readable) == 0 {
-		return nil, fmt.Errorf("%w: none of %d answers", api.ErrUnreachable, len(c.nodes))
+		return nil, false, fmt.Errorf("%w: none of %d answers", api.ErrUnreachable, len(c.nodes))
 	}
 	of := slices.DeleteFunc(slices.Clone(readable), func(n *member) bool { return n.away })
-	if len(of) == 0 {
+	if wereAway = len(of) == 0; wereAway {
 		of = readable
 	}
 	if err := differing(of, (*member).present); err != nil {
-		return nil, err
+		return nil, wereAway, err
 	}
-	p := of[0].table.Plan
-	if p == nil {
-		return nil, fmt.Errorf("%w (give all nodes one: rawlane route apply)", api.ErrNoPlan)
+	t := of[0].table
+	if t.Plan == nil {
+		return nil, wereAway, fmt.Errorf("%w (give all nodes one: rawlane route apply)", api.ErrNoPlan)
 	}
-	return &p.Plan, nil
+	if wereAway && 2*len(of) <= len(c.nodes) && t.PlanID != api.PlanID(c.plan) {
+		return nil, wereAway, fmt.Errorf("%w: %d of %d nodes can be read, were away, and have %s, not %s",
+			ErrPlansDiffer, len(of), len(c.nodes), t.PlanID, api.PlanID(c.plan))
+	}
+	return &t.Plan.Plan, wereAway, nil
 }
 
 // period reads the counters, decides, and carries the decisions out.
@@ -180,19 +184,19 @@ func (c *loop) period(ctx context.Context) {
 	}
 }
 
-// follow takes over a plan that others have applied. It is none that was in force before, unless
-// all nodes have it: nodes that were away come back with such a one. Nodes that were away and have
-// another plan count as not read.
+// follow takes over a plan that others have applied. Nodes that were away come back with one that
+// was in force before: such a one is taken over from them where all have it. Nodes that were away
+// and have another plan count as not read.
 func (c *loop) follow() error {
 	c.noteAway()
-	p, err := c.common()
+	p, wereAway, err := c.common()
 	if err != nil {
 		return err
 	}
 	id := api.PlanID(p)
 	if id != api.PlanID(c.plan) {
 		lacks := func(n *member) bool { return n.err != nil || n.table.PlanID != id }
-		if slices.Contains(c.earlier, id) && slices.ContainsFunc(c.nodes, lacks) {
+		if wereAway && slices.Contains(c.earlier, id) && slices.ContainsFunc(c.nodes, lacks) {
 			return fmt.Errorf("%w: the nodes that can be read have an earlier one, %s, and not %s",
 				ErrPlansDiffer, id, api.PlanID(c.plan))
 		}

@@ -81,6 +81,29 @@ func TestDrainsDoNotExpireInEachOthersTurn(t *testing.T) {
 	})
 }
 
+// A pair whose old VID is given up while its move waits for its drain's turn is moved at once.
+func TestDrainsOfAVIDThatIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetworkOf(t, 1, 40, func(k int) transport.Link {
+			l, _ := linktest.Pipe()
+			return deaf{at{l, transport.MAC{2, 0xee, 0, 0, 0, byte(k)}}}
+		})
+		n.watch(t)
+		time.Sleep(3 * time.Second)
+		n.cables[0][0].SetUp(false)
+		time.Sleep(settle)
+		n.expectVIDs(t, 2)
+		n.moves.take()
+		n.cables[0][0].SetUp(true)
+		for len(n.moves.take()) == 0 { // they begin to go back to VID 1, one behind the other
+			time.Sleep(time.Millisecond)
+		}
+		n.cables[0][1].SetUp(false)
+		time.Sleep(2 * settle)
+		n.expectVIDs(t, 1)
+	})
+}
+
 // at is a link with another address.
 type at struct {
 	transport.Link

@@ -337,38 +337,68 @@ func (d *Driver) move(s *control.FailoverStep) {
 	m := Move{Node: p.node, Peer: s.Peer, From: s.From, To: s.VID, Reason: s.Reason, Drained: d.cfg.Drain && s.Alive}
 	if m.Drained {
 		p.draining++
-		d.ended.Go(func() { d.moveDrained(p, m) }) // ends after drainTimeout for each that is under way
+		d.ended.Go(func() { d.moveDrained(p, m) }) // ends after drainTimeout for each that is before it
 		return
 	}
 	m.Err = d.change(&m)
 	d.report(m)
 }
 
-// moveDrained changes the route to a peer behind a drain, once those of other peers are over: until
-// then the old VID carries frames or, if it is given up, the route is changed without a drain. If
-// the drain fails the route is changed all the same: to stay on a VID that the other end has left
-// would be worse.
+// moveDrained changes the route to a peer behind a drain, where it has its turn. If the drain fails
+// the route is changed all the same: to stay on a VID that the other end has left would be worse.
 func (d *Driver) moveDrained(p *peer, m Move) {
-	select {
-	case d.drains <- struct{}{}:
-		defer func() { <-d.drains }()
-	case <-d.ctx.Done():
-	}
-	ctx, cancel := context.WithTimeout(d.ctx, drainTimeout)
-	defer cancel()
 	change := func() error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		return d.change(&m)
 	}
-	m.Err = mcd.AddressDrain{Endpoint: d.ep}.Drain(ctx, change, m.Peer)
-	if m.Err != nil && d.ctx.Err() == nil {
-		_ = change() // again, where it was done; the drain's error is the one to report
+	if m.Drained = d.awaitDrain(&m); m.Drained {
+		ctx, cancel := context.WithTimeout(d.ctx, drainTimeout)
+		m.Err = mcd.AddressDrain{Endpoint: d.ep}.Drain(ctx, change, m.Peer)
+		cancel()
+		<-d.drains
+	}
+	if (!m.Drained || m.Err != nil) && d.ctx.Err() == nil {
+		err := change() // again, where it was done; the drain's error is the one to report
+		m.Err = cmp.Or(m.Err, err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p.draining--
 	d.report(m)
+}
+
+// awaitDrain waits until the drains of other peers are over, and reports whether a move has its
+// turn: then the caller takes it from drains. It has none where the move has no use for a drain any
+// more, which it looks at now and then, and when the driver ends.
+func (d *Driver) awaitDrain(m *Move) bool {
+	look := time.NewTicker(drainTimeout)
+	defer look.Stop()
+	for {
+		select {
+		case d.drains <- struct{}{}:
+			if d.hasDrain(m) {
+				return true
+			}
+			<-d.drains
+			return false
+		case <-look.C:
+			if !d.hasDrain(m) {
+				return false
+			}
+		case <-d.ctx.Done():
+			return false
+		}
+	}
+}
+
+// hasDrain reports whether a move is to be done still, and the VID in force carries frames.
+func (d *Driver) hasDrain(m *Move) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	to, _ := d.core.VID(m.Peer)
+	inForce, _ := d.cfg.Routes.VIDs(m.Peer)
+	return to == m.To && !d.core.IsDown(m.Peer, inForce)
 }
 
 // change changes a route, unless the pair has been moved on since. The caller holds mu.
