@@ -2,26 +2,12 @@ package ring
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/afpacket"
 	"github.com/rawlane/rawlane/internal/testbed"
 )
-
-// watched is a context that tells when a Wait begins to wait for it: it has looked for frames by
-// then.
-type watched struct {
-	context.Context
-	once   sync.Once
-	looked chan struct{}
-}
-
-func (w *watched) Done() <-chan struct{} {
-	w.once.Do(func() { close(w.looked) })
-	return w.Context.Done()
-}
 
 // What a Poll leaves of a train while somebody sleeps in the link ends the Sleep, and no Wait before
 // Awake: who sleeps polls.
@@ -35,10 +21,7 @@ func TestSleep_SeesWhatAPollLeaves(t *testing.T) {
 	if err := l.Sleep(); err != nil { // until Awake somebody sleeps
 		t.Fatal(err)
 	}
-	w := &watched{Context: ctx, looked: make(chan struct{})}
-	slept, waited := make(chan error, 1), make(chan error, 1)
-	go func() { waited <- l.Wait(w) }()
-	<-w.looked
+	slept, waited := make(chan error, 1), testbed.Waiting(ctx, l.Wait)
 	go func() { slept <- l.Sleep() }()
 	afpacket.SetPending(&l.attachment, true, l.socket.wakeup.Kick) // as a Poll does
 	if err := <-slept; err != nil || ctx.Err() != nil {

@@ -4,28 +4,15 @@ package udp
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/internal/netpoll"
+	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
 )
-
-// watched is a context that tells when a Wait begins to wait for it: it has looked for frames by
-// then.
-type watched struct {
-	context.Context
-	once   sync.Once
-	looked chan struct{}
-}
-
-func (w *watched) Done() <-chan struct{} {
-	w.once.Do(func() { close(w.looked) })
-	return w.Context.Done()
-}
 
 // Datagrams that a Poll leaves end a Wait that has looked before, also where their coming did not;
 // and where somebody sleeps, that Sleep alone.
@@ -35,7 +22,7 @@ func TestWait_SeesWhatAPollLeaves(t *testing.T) {
 	b.socket.wakeup = silent(t) // in place of one that Poll was quicker than
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	ended := waiting(ctx, b)
+	ended := testbed.Waiting(ctx, b.Wait)
 	leave(ctx, t, a, b)
 	if err := <-ended; err != nil {
 		t.Errorf("Wait, with a frame left: %v", err)
@@ -56,7 +43,7 @@ func TestSleep_SeesWhatAPollLeaves(t *testing.T) {
 	slept := make(chan error, 1)
 	go func() { slept <- b.Sleep() }()
 	<-asked
-	ended := waiting(ctx, b)
+	ended := testbed.Waiting(ctx, b.Wait)
 	leave(ctx, t, a, b)
 	select {
 	case err := <-slept:
@@ -88,15 +75,6 @@ func silent(t *testing.T) *netpoll.Wakeup {
 		t.Fatal(err)
 	}
 	return w
-}
-
-// waiting begins a Wait, and returns where it tells its end, once it has looked for frames.
-func waiting(ctx context.Context, l *Link) (ended chan error) {
-	w := &watched{Context: ctx, looked: make(chan struct{})}
-	ended = make(chan error, 1)
-	go func() { ended <- l.Wait(w) }()
-	<-w.looked
-	return ended
 }
 
 // leave sends from a to b until a Poll of b's leaves frames.

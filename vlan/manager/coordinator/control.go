@@ -90,7 +90,7 @@ func (c *loop) begin(ctx context.Context) error {
 	if err := c.read(ctx); err != nil {
 		return err
 	}
-	p, _, err := c.common()
+	p, err := c.common()
 	if err != nil {
 		return err
 	}
@@ -122,29 +122,28 @@ func (c *loop) read(ctx context.Context) error {
 }
 
 // common returns the plan of all nodes that could be read and were not away; where all were, that
-// of all that could be read, if they are most.
-func (c *loop) common() (p *plan.Plan, wereAway bool, err error) {
-	readable := slices.DeleteFunc(slices.Clone(c.nodes), func(n *member) bool { return n.err != nil })
-	if len(readable) == 0 {
-		return nil, false, fmt.Errorf("%w: none of %d answers", api.ErrUnreachable, len(c.nodes))
+// of all that could be read.
+func (c *loop) common() (*plan.Plan, error) {
+	of := slices.DeleteFunc(slices.Clone(c.nodes), func(n *member) bool { return !n.stayed() })
+	if len(of) == 0 {
+		of = c.nodes
 	}
-	of := slices.DeleteFunc(slices.Clone(readable), func(n *member) bool { return n.away })
-	if wereAway = len(of) == 0; wereAway {
-		of = readable
+	one := slices.IndexFunc(of, func(n *member) bool { return n.err == nil })
+	if one < 0 {
+		return nil, fmt.Errorf("%w: none of %d answers", api.ErrUnreachable, len(c.nodes))
 	}
 	if err := differing(of, (*member).present); err != nil {
-		return nil, wereAway, err
+		return nil, err
 	}
-	t := of[0].table
-	if t.Plan == nil {
-		return nil, wereAway, fmt.Errorf("%w (give all nodes one: rawlane route apply)", api.ErrNoPlan)
+	p := of[one].table.Plan
+	if p == nil {
+		return nil, fmt.Errorf("%w (give all nodes one: rawlane route apply)", api.ErrNoPlan)
 	}
-	if wereAway && 2*len(of) <= len(c.nodes) && t.PlanID != api.PlanID(c.plan) {
-		return nil, wereAway, fmt.Errorf("%w: %d of %d nodes can be read, were away, and have %s, not %s",
-			ErrPlansDiffer, len(of), len(c.nodes), t.PlanID, api.PlanID(c.plan))
-	}
-	return &t.Plan.Plan, wereAway, nil
+	return &p.Plan, nil
 }
+
+// stayed reports whether a node could be read, and was not away.
+func (n *member) stayed() bool { return n.err == nil && !n.away }
 
 // period reads the counters, decides, and carries the decisions out.
 func (c *loop) period(ctx context.Context) {
@@ -184,20 +183,18 @@ func (c *loop) period(ctx context.Context) {
 	}
 }
 
-// follow takes over a plan that others have applied. Nodes that were away come back with one that
-// was in force before: such a one is taken over from them where all have it. Nodes that were away
-// and have another plan count as not read.
+// follow takes over a plan that others have applied, be it to nodes that were away, if enough of
+// all nodes have it. Nodes that were away and have another plan count as not read.
 func (c *loop) follow() error {
 	c.noteAway()
-	p, wereAway, err := c.common()
+	p, err := c.common()
 	if err != nil {
 		return err
 	}
 	id := api.PlanID(p)
 	if id != api.PlanID(c.plan) {
-		lacks := func(n *member) bool { return n.err != nil || n.table.PlanID != id }
-		if wereAway && slices.Contains(c.earlier, id) && slices.ContainsFunc(c.nodes, lacks) {
-			return fmt.Errorf("%w: the nodes that can be read have an earlier one, %s, and not %s",
+		if !slices.ContainsFunc(c.nodes, (*member).stayed) && !c.isApplied(id) {
+			return fmt.Errorf("%w: the nodes that can be read were away, and have %s, not %s",
 				ErrPlansDiffer, id, api.PlanID(c.plan))
 		}
 		if err := c.core.Replace(p); err != nil {
@@ -212,6 +209,22 @@ func (c *loop) follow() error {
 		}
 	}
 	return nil
+}
+
+// isApplied reports whether a plan that nodes have which were away has been applied, as far as can
+// be told: most of all nodes have it, or all where it was in force before, as they come back with
+// such a one.
+func (c *loop) isApplied(id string) bool {
+	have := 0
+	for _, n := range c.nodes {
+		if n.err == nil && n.table.PlanID == id {
+			have++
+		}
+	}
+	if slices.Contains(c.earlier, id) {
+		return have == len(c.nodes)
+	}
+	return 2*have > len(c.nodes)
 }
 
 // errAway is the error of a node whose pairs are left alone until it has the others' plan.

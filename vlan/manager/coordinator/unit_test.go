@@ -163,11 +163,11 @@ func TestObserveNamesNodes(t *testing.T) {
 // Without any node that can be read there is no common plan.
 func TestNoNodeCanBeRead(t *testing.T) {
 	c := &loop{nodes: []*member{{err: errors.New("lost")}, {err: errors.New("lost")}}}
-	if p, _, err := c.common(); p != nil || !errors.Is(err, api.ErrUnreachable) || !strings.Contains(err.Error(), "none of 2 answers") {
+	if p, err := c.common(); p != nil || !errors.Is(err, api.ErrUnreachable) || !strings.Contains(err.Error(), "none of 2 answers") {
 		t.Errorf("%v, %v", p, err)
 	}
 	c.nodes[1] = &member{client: manager.NewClient(manager.Addr{Network: "unix", Address: "/a"}, nil), table: &api.Table{MAC: mac(1)}}
-	if _, _, err := c.common(); !errors.Is(err, api.ErrNoPlan) {
+	if _, err := c.common(); !errors.Is(err, api.ErrNoPlan) {
 		t.Errorf("a node without a plan: %v", err)
 	}
 }

@@ -21,17 +21,8 @@ func (unplugged) Send([]transport.Frame) (int, error) { return 0, transport.ErrI
 // interface of the node is down: the route has no override then, and nothing is told to be dead.
 func TestADrainThatFailsChangesTheRoute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNetwork(t, func(k int) transport.Link {
-			l, _ := linktest.Pipe()
-			return unplugged{at{l, transport.MAC{2, 0xee, 0, 0, 0, byte(k)}}}
-		})
-		n.watch(t)
-		time.Sleep(3 * time.Second)
-		n.cables[0][0].SetUp(false)
-		time.Sleep(settle)
-		n.expectVIDs(t, 2)
-		n.moves.take()
-		n.cables[0][0].SetUp(true)
+		n := newNetwork(t, func(k int) transport.Link { return unplugged{beside(k)} })
+		n.cutAndMend(t)
 		time.Sleep(3 * watched.WaitToRestore)
 		n.expectVIDs(t, 1)
 		moved := n.moves.take()
@@ -56,16 +47,8 @@ func (deaf) Send(frames []transport.Frame) (int, error) { return len(frames), ni
 func TestDrainsDoNotExpireInEachOthersTurn(t *testing.T) {
 	const peers = 12
 	synctest.Test(t, func(t *testing.T) {
-		n := newNetworkOf(t, 1, peers, func(k int) transport.Link {
-			l, _ := linktest.Pipe()
-			return deaf{at{l, transport.MAC{2, 0xee, 0, 0, 0, byte(k)}}}
-		})
-		n.watch(t)
-		time.Sleep(3 * time.Second)
-		n.cables[0][0].SetUp(false)
-		time.Sleep(settle)
-		n.moves.take()
-		n.cables[0][0].SetUp(true)
+		n := newNetworkOf(t, 1, peers, func(k int) transport.Link { return deaf{beside(k)} })
+		n.cutAndMend(t)
 		time.Sleep(3 * watched.WaitToRestore)
 		n.expectVIDs(t, 1)
 		moved := n.moves.take()
@@ -84,17 +67,8 @@ func TestDrainsDoNotExpireInEachOthersTurn(t *testing.T) {
 // A pair whose old VID is given up while its move waits for its drain's turn is moved at once.
 func TestDrainsOfAVIDThatIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNetworkOf(t, 1, 40, func(k int) transport.Link {
-			l, _ := linktest.Pipe()
-			return deaf{at{l, transport.MAC{2, 0xee, 0, 0, 0, byte(k)}}}
-		})
-		n.watch(t)
-		time.Sleep(3 * time.Second)
-		n.cables[0][0].SetUp(false)
-		time.Sleep(settle)
-		n.expectVIDs(t, 2)
-		n.moves.take()
-		n.cables[0][0].SetUp(true)
+		n := newNetworkOf(t, 1, 40, func(k int) transport.Link { return deaf{beside(k)} })
+		n.cutAndMend(t)
 		for len(n.moves.take()) == 0 { // they begin to go back to VID 1, one behind the other
 			time.Sleep(time.Millisecond)
 		}
@@ -102,6 +76,25 @@ func TestDrainsOfAVIDThatIsGivenUp(t *testing.T) {
 		time.Sleep(2 * settle)
 		n.expectVIDs(t, 1)
 	})
+}
+
+// cutAndMend has pairs be watched, and move to VID 2, as a cable is cut that carries VID 1, and
+// mends that: they go back to VID 1 from now on.
+func (n *network) cutAndMend(t *testing.T) {
+	t.Helper()
+	n.watch(t)
+	time.Sleep(3 * time.Second)
+	n.cables[0][0].SetUp(false)
+	time.Sleep(settle)
+	n.expectVIDs(t, 2)
+	n.moves.take()
+	n.cables[0][0].SetUp(true)
+}
+
+// beside is a link of node k besides that of the network.
+func beside(k int) transport.Link {
+	l, _ := linktest.Pipe()
+	return at{l, transport.MAC{2, 0xee, 0, 0, 0, byte(k)}}
 }
 
 // at is a link with another address.

@@ -21,20 +21,27 @@ import (
 	"github.com/rawlane/rawlane/vlan/plan"
 )
 
+// plannedFor returns the manager of the first of some nodes, and their plan, which it has.
+func plannedFor(t *testing.T, macs []transport.MAC, vids ...transport.VID) (*server.Server, *plan.Plan) {
+	t.Helper()
+	p, err := plan.RoundRobin(macs, vids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.New(server.Config{MAC: macs[0], Plan: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s, p
+}
+
 // A guard that cannot watch a plan does not end the manager: it says so and tries again, ever less
 // often.
 func TestGuardTriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		macs := []transport.MAC{{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}}
-		p, err := plan.RoundRobin(macs, []transport.VID{1, 2})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := server.New(server.Config{MAC: macs[0], Plan: p})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
+		s, _ := plannedFor(t, macs, 1, 2)
 		var log strings.Builder
 		g := &guard{server: s, ifname: "no such one", self: macs[0], log: slog.New(slog.NewTextHandler(&log, nil))}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -50,15 +57,7 @@ func TestGuardTriesAgain(t *testing.T) {
 // asked of it.
 func TestGuardForgetsTheErrorOfAnotherPlan(t *testing.T) {
 	macs := []transport.MAC{{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}}
-	p, err := plan.RoundRobin(macs, []transport.VID{1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := server.New(server.Config{MAC: macs[0], Plan: p})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s, p := plannedFor(t, macs, 1)
 	addr, err := s.Listen("tcp", "127.0.0.1:0", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -151,15 +150,7 @@ func TestGuardsNumberNodesByAddress(t *testing.T) {
 // A move is in the log with the number that its node has in the plan.
 func TestGuardTellsOfMoves(t *testing.T) {
 	macs := []transport.MAC{{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}}
-	p, err := plan.RoundRobin(macs, []transport.VID{1, 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := server.New(server.Config{MAC: macs[0], Plan: p})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s, p := plannedFor(t, macs, 1, 2)
 	var log strings.Builder
 	g := &guard{server: s, log: slog.New(slog.NewTextHandler(&log, nil))}
 	g.tellMove(failover.Move{Node: nodesOf(p)[1].ID, Peer: macs[1], From: 1, To: 2, Reason: control.MoveMissed})

@@ -19,16 +19,7 @@ import (
 // planned returns the manager of node 0, and the plan of two nodes that it has.
 func planned(t *testing.T) (*server.Server, *plan.Plan) {
 	t.Helper()
-	p, err := plan.RoundRobin([]transport.MAC{testbed.MAC(0, 0), testbed.MAC(1, 0)}, []transport.VID{1, 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := server.New(server.Config{MAC: testbed.MAC(0, 0), Plan: p})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s, p
+	return plannedFor(t, []transport.MAC{testbed.MAC(0, 0), testbed.MAC(1, 0)}, 1, 2)
 }
 
 // A guard whose interface is removed says so, and watches again once there is one of that name. The
