@@ -90,6 +90,9 @@ func isHeld(n uint64) bool { return n%2 != 0 }
 // turns returns how often the lock was given back.
 func (s *pollState) turns() uint64 { return s.lock.Load() / 2 }
 
+// turnsBegun returns how often the lock was taken.
+func (s *pollState) turnsBegun() uint64 { return (s.lock.Load() + 1) / 2 }
+
 // unlockPoll gives the poll lock back, once it has said what is left: see rests.
 func (s *pollState) unlockPoll() {
 	left := len(s.owed) > 0 || !s.batch.isOver()

@@ -20,7 +20,7 @@ import (
 type sleeper struct {
 	link  transport.Sleeper // nil: the link has no Sleep, or there are several
 	taken atomic.Bool       // a goroutine sleeps there
-	seen  atomic.Uint64     // turns of the poll lock when a sleep has ended last
+	seen  atomic.Uint64     // turns of the poll lock begun when a sleep has ended last
 	calm  atomic.Int32      // sleeps in a row since before which nobody had polled
 
 	// What interrupts it at its context's end is kept for the next one, where two in a row have had
@@ -45,7 +45,8 @@ const (
 	othersFrames = 8
 )
 
-// note takes a sleep into account that begins when the poll lock was given back so often.
+// note takes a sleep into account that begins when the poll lock was taken so often. It is not how
+// often it was given back that counts: who woke the last sleep may still have had it at its end.
 func (s *sleeper) note(turns uint64) {
 	if turns-s.seen.Load() > 1 { // one is the caller's, who has unmasked the wake-ups
 		s.calm.Store(0)
@@ -117,8 +118,8 @@ func (s *sleeper) forget() {
 // sleep sleeps until c is done, ctx ends or the endpoint is closed.
 func (e *Endpoint) sleep(ctx context.Context, c *Completion) {
 	s := &e.sleeper
-	s.note(e.turns())
-	defer func() { s.seen.Store(e.turns()) }()
+	s.note(e.turnsBegun())
+	defer func() { s.seen.Store(e.turnsBegun()) }()
 	if isLasting(ctx) && s.take() {
 		e.sleepInLink(ctx, c)
 	}

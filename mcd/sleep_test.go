@@ -130,7 +130,7 @@ func (l *sleepy) want(t *testing.T, sleeps, waits int, asleep bool) {
 // becalm has the next sleep be in the link.
 func becalm(e *Endpoint) {
 	e.sleeper.calm.Store(calmSleeps)
-	e.sleeper.seen.Store(e.turns())
+	e.sleeper.seen.Store(e.turnsBegun())
 }
 
 // inRecv waits for a message in a goroutine, which sleeps in the link if nobody does.
@@ -197,6 +197,40 @@ func TestSleep_OfASenderOfAStream(t *testing.T) {
 				t.Error("in the link, where frames have come meanwhile")
 			}
 		}
+	})
+}
+
+// A link's goroutine that still has the poll lock when the one that it woke has gone on has not
+// come meanwhile.
+func TestSleep_IsWokenByATurnThatGoesOn(t *testing.T) {
+	bySleepy(t, func(t *testing.T, e *Endpoint, p *Port, l *sleepy, arrive func(port PortID)) {
+		goOn := make(chan struct{})
+		if _, err := e.OpenPort(2, PortOptions{Receive: func([]Message, bool) { <-goOn }}); err != nil {
+			t.Fatal(err)
+		}
+		l.beforePoll = func() {
+			if l.here == 1 { // the message's frame: another one in the same turn, behind it
+				l.deliver(2)
+			}
+		}
+		for range calmSleeps + 1 {
+			got := make(chan error, 1)
+			go func() {
+				_, _, err := p.Recv(t.Context(), make([]byte, 8))
+				got <- err
+			}()
+			synctest.Wait()
+			if l.asleep {
+				return
+			}
+			arrive(1)
+			if err := <-got; err != nil {
+				t.Fatal(err)
+			}
+			goOn <- struct{}{}
+			synctest.Wait()
+		}
+		t.Error("no sleep is in the link")
 	})
 }
 
