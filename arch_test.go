@@ -115,7 +115,7 @@ var floors = []struct {
 	{"internal/afpacket", []string{"transport", "internal/clock", "internal/joins", "internal/monotime", "internal/netpoll", "internal/room", "internal/timestamping", "internal/tokenbucket"}},
 	{"internal/afxdp", []string{"transport", "internal/afpacket", "internal/room", "internal/xdpprog", "internal/xsk"}},
 	{"internal/joins", []string{"transport"}},
-	{"internal/netpoll", []string{"transport"}},
+	{"internal/netpoll", []string{"transport", "internal/clock", "internal/monotime"}},
 	{"internal/tokenbucket", nil},
 	{"internal/xdpprog", []string{"internal/room", "transport"}},
 	{"internal/xsk", nil},

@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/internal/clock"
 )
 
 // Wakeup ends a Wait when frames arrive, unless wake-ups are masked. A link has one socket, or
@@ -31,6 +33,8 @@ import (
 // A second set is for Sleep. While somebody is in that, the first one is disarmed. Where the link
 // can tell by itself whether there is a frame, the second one stays armed from one Sleep to the
 // next: each frame raises an event (EPOLLET), and who sleeps asks the link.
+//
+// A Sleep that is likely to be brief begins with a doze, which needs neither set.
 type Wakeup struct {
 	fds     []int // the sockets
 	own     int   // how many of them NewWakeup was given: the others are Watch's
@@ -39,6 +43,7 @@ type Wakeup struct {
 	left    func() bool // whether a poll has left some; nil: none does
 	wait    set
 	sleep   set
+	dozer   dozer
 
 	mu       sync.Mutex // guards what follows, and the sets: no wait arms one after Mask(true) or Close
 	masked   bool
@@ -70,6 +75,7 @@ func NewWakeup(fds ...int) (*Wakeup, error) {
 		_ = w.wait.epoll.Close()
 		return nil, err
 	}
+	w.dozer.init(w)
 	return w, nil
 }
 
@@ -109,6 +115,7 @@ func (w *Wakeup) Watch(fd int) error {
 		}
 	}
 	w.fds = append(w.fds, fd)
+	w.dozer.rouse()
 	return nil
 }
 
@@ -116,6 +123,7 @@ func (w *Wakeup) Watch(fd int) error {
 func (w *Wakeup) Unwatch(fd int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.dozer.stop()
 	i := slices.Index(w.fds, fd)
 	if i < w.own {
 		return
@@ -156,6 +164,7 @@ func (w *Wakeup) Mask(on bool) {
 	w.set(&w.wait, !on, !on && !w.sleeping)
 	w.wait.tell()
 	w.sleep.tell()
+	w.dozer.rouse()
 }
 
 // tell ends a wait in progress if its set has failed: it says so, and no frame would end it.
@@ -175,7 +184,13 @@ func (w *Wakeup) Sleep() error {
 		w.disarm(&w.wait)
 	}
 	w.mu.Unlock()
-	return w.sleep.poller.Wait(context.Background())
+	d, start := &w.dozer, clock.Now()
+	if d.mayDoze(start) && w.doze(start) {
+		return nil
+	}
+	err := w.sleep.poller.Wait(context.Background())
+	d.isBrief = clock.Now().Sub(start) < d.longest/2
+	return err
 }
 
 // Awake has frames end a Wait again, those too that came during the Sleep and were not taken.
@@ -204,6 +219,7 @@ func (w *Wakeup) Kick() {
 	if w.sleeping {
 		w.kicked = true
 		w.sleep.poller.Look()
+		w.dozer.rouse()
 		return
 	}
 	w.wait.poller.Kick()
@@ -218,7 +234,12 @@ func (w *Wakeup) disarm(s *set) {
 }
 
 // Interrupt ends a Sleep.
-func (w *Wakeup) Interrupt() { w.sleep.poller.Kick() }
+func (w *Wakeup) Interrupt() {
+	w.sleep.poller.Kick()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dozer.rouse()
+}
 
 // set has the sockets in a set or not, armed or not. The caller holds mu. After Close it does
 // nothing: the descriptors may be other files by then.
@@ -328,6 +349,7 @@ func (w *Wakeup) raised(s *set) bool {
 			w.wait.tell()
 		} else if w.sleeping {
 			w.sleep.poller.Kick()
+			w.dozer.rouse()
 		}
 		if w.onError != nil {
 			w.onError(int(event.Fd))
@@ -339,7 +361,8 @@ func (w *Wakeup) raised(s *set) bool {
 // Close ends the wait in progress, and those to come.
 func (w *Wakeup) Close() {
 	w.mu.Lock()
-	w.closed = true
+	w.closed = true // no doze begins
+	w.dozer.close()
 	w.mu.Unlock()
 	_, _ = w.wait.epoll.Close(), w.sleep.epoll.Close()
 }
