@@ -146,6 +146,32 @@ func TestControlDoesNotTakeOverAnEarlierPlanOfSome(t *testing.T) {
 	}
 }
 
+// An earlier plan that most nodes bring back is that of before, too, while the one with the plan in
+// force cannot be read.
+func TestControlDoesNotTakeOverAnEarlierPlanOfMost(t *testing.T) {
+	all, clients := managertest.StartAll(t, 4, 2)
+	control := beginControl(t, clients)
+	for _, n := range all[1:] {
+		n.Stop()
+	}
+	control.Pass(t.Context())
+	second := managertest.Turned(t, 4, 2, 1)
+	if _, err := coordinator.Apply(t.Context(), clients[:1], second, coordinator.ApplyOptions{Partial: true}); err != nil {
+		t.Fatal(err)
+	}
+	control.Pass(t.Context())
+	all[0].Stop()
+	for k := range all[1:] {
+		all[k+1] = managertest.Start(t, k+1, nil, all[k+1].Dir)
+	}
+	for range 2 {
+		control.Pass(t.Context())
+	}
+	if id := control.PlanID(); id != api.PlanID(second) {
+		t.Errorf("it takes %s for the plan in force, want %s", id, api.PlanID(second))
+	}
+}
+
 // A plan that others have applied while a control could read no node is taken over, though one of
 // them does not come back.
 func TestControlTakesOverAPlanThatCameWhileItReadNoNode(t *testing.T) {
