@@ -95,7 +95,6 @@ func (c *Comm) askLeft(ctx context.Context, err error) {
 		err := w.all[rank].To.Push(ctx, nothing)
 		if err == nil {
 			err = w.layer.Domain.Flush(ctx, node)
-			w.noteRefusals(err) // of a window, which hears of it by this flush alone
 		}
 		if down, ok := errors.AsType[*memfifo.PeerDownError](err); ok {
 			w.down(down)

@@ -114,7 +114,7 @@ func TestCompareSwap_WhatMakesNoSense(t *testing.T) {
 
 // A refusal of a window's memory names the rank, as the record that says so may come later; one of
 // other memory there is none of the window's.
-func TestFlushed_NamesWhoRefuses(t *testing.T) {
+func TestNoteRefused_NamesWho(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, other := openTwo(t, Config{})
 		inBoth(t, func(c *Comm) error {
@@ -122,16 +122,18 @@ func TestFlushed_NamesWhoRefuses(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			told := func(err error) error {
-				errs := v.flushed(nil, err)
+			told := func(refused *memfifo.AccessError) error {
+				if refused != nil {
+					c.w.noteRefused(refused)
+				}
 				c.w.mu.Lock()
 				defer c.w.mu.Unlock()
-				return errors.Join(append(errs, v.gone(v.members))...)
+				return v.gone(v.members)
 			}
 			for rank, m := range v.members {
 				key := m.memory.Key()
 				refused := &memfifo.AccessError{Node: key.Node, ID: key.ID}
-				err := told(errors.Join(refused, errors.Join(refused)))
+				err := told(refused)
 				if !errors.Is(err, ErrFreed) || !strings.HasPrefix(err.Error(), fmt.Sprintf("rank %d: ", rank)) {
 					t.Errorf("rank %d refuses: %v", rank, err)
 				}

@@ -280,7 +280,7 @@ func (v *window) flush(ctx context.Context, members ...*member) error {
 	errs = v.flushed(errs, w.layer.Domain.Flush(ctx, nodes...))
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return errors.Join(append(errs, v.gone(members))...) // another flush may have told
+	return errors.Join(append(errs, v.gone(members))...)
 }
 
 // confirm has the members that were sent updates answer behind them: one that has freed the window
@@ -365,7 +365,7 @@ func (v *window) gone(members []*member) error {
 }
 
 // flushed appends what an error of memfifo's Flush means here. It leaves processes that are down to
-// flush, and so refusals, which may be of any window.
+// flush, and refusals, which may be of any window, to noteRefused.
 func (v *window) flushed(errs []error, err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
@@ -373,11 +373,8 @@ func (v *window) flushed(errs []error, err error) []error {
 		}
 		return errs
 	}
-	refused, ok := errors.AsType[*memfifo.AccessError](err)
 	switch {
-	case err == nil:
-	case ok:
-		v.w.noteRefused(refused)
+	case err == nil, errors.Is(err, memfifo.ErrAccess):
 	case errors.Is(err, memfifo.ErrPeerDown):
 		w := v.w
 		w.mu.Lock()
@@ -393,18 +390,8 @@ func (v *window) flushed(errs []error, err error) []error {
 	return errs
 }
 
-// noteRefusals is noteRefused of all that a flush was told.
-func (w *World) noteRefusals(err error) {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, e := range joined.Unwrap() {
-			w.noteRefusals(e)
-		}
-	} else if refused, ok := errors.AsType[*memfifo.AccessError](err); ok {
-		w.noteRefused(refused)
-	}
-}
-
-// noteRefused notes which window's operations were refused; they may be of messages, too.
+// noteRefused notes which window's operations were refused; they may be of messages, too. A flush
+// that has waited for them finds it noted, whichever flush memfifo tells.
 func (w *World) noteRefused(refused *memfifo.AccessError) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -182,7 +182,8 @@ func open(ep *mcd.Endpoint, cfg Config) (*World, error) {
 	w.mu.Lock() // a record may come before the layer is known
 	defer w.mu.Unlock()
 	var err error
-	w.layer, err = activemsg.Open(ep, memfifo.Config{Port: cfg.Port, PeerTimeout: cfg.PeerTimeout},
+	w.layer, err = activemsg.Open(ep,
+		memfifo.Config{Port: cfg.Port, PeerTimeout: cfg.PeerTimeout, Refused: w.noteRefused},
 		memfifo.HandlerConfig{Record: w.receive, Down: w.down},
 		func(n activemsg.Node) *process { return &process{Node: n} })
 	if err != nil {
