@@ -129,14 +129,18 @@ func (p *peer) applyReply(r *record) {
 
 func (p *peer) noteRefusal(id uint16, refusal Refusal) {
 	k := slices.IndexFunc(p.refused, func(e *AccessError) bool { return e.ID == id })
-	if k < 0 {
-		if tell := p.d.cfg.Refused; tell != nil {
-			tell(&AccessError{Node: p.node, ID: id, Reason: refusal, Count: 1})
-		}
-		if len(p.refused) < maxRefused {
-			k = len(p.refused)
-			p.refused = append(p.refused, &AccessError{Node: p.node, ID: id, Reason: refusal})
-		}
+	if k >= 0 {
+		p.refused[k].Count++
+		return
 	}
-	p.refused[max(k, 0)].Count++
+	first := AccessError{Node: p.node, ID: id, Reason: refusal, Count: 1}
+	if tell := p.d.cfg.Refused; tell != nil {
+		told := first // a copy: the other one counts on
+		tell(&told)
+	}
+	if len(p.refused) < maxRefused {
+		p.refused = append(p.refused, &first)
+	} else {
+		p.refused[0].Count++
+	}
 }

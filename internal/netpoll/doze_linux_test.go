@@ -70,10 +70,6 @@ func forHours(t *testing.T) (w *Wakeup, fd int) {
 	return w, fd
 }
 
-func drain(fd int) { _, _ = unix.Read(fd, make([]byte, 8)) }
-
-func fill(fd int) { _, _ = unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
-
 // A frame ends a doze, of which the runtime's poller hears nothing, though it has watched the socket
 // before.
 func TestDoze_IsEndedByAFrame(t *testing.T) {

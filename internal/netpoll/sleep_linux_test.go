@@ -51,8 +51,6 @@ func TestSleep_UnmaskedTwice(t *testing.T) {
 func TestSleep_OfSeveralSockets(t *testing.T) {
 	bothWays(t, func(t *testing.T, watching watching) {
 		first, second := event(t), event(t)
-		drain := func(fd int) { _, _ = unix.Read(fd, make([]byte, 8)) }
-		fill := func(fd int) { _, _ = unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
 		raised := func(s *set) int {
 			n, err := unix.EpollWait(int(s.fd), make([]unix.EpollEvent, 2), 0)
 			if err != nil {
@@ -94,7 +92,7 @@ func TestSleep_PutsOffAKick(t *testing.T) {
 		if !sleepSoon(t, w) {
 			t.Fatal("there is something, and it sleeps on")
 		}
-		_, _ = unix.Read(fd, make([]byte, 8))
+		drain(fd)
 		w.Kick()
 		brief, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
@@ -117,9 +115,7 @@ func TestSleep_PutsOffAKick(t *testing.T) {
 func TestSleep_AskedInMemory(t *testing.T) {
 	bothWays(t, func(t *testing.T, watching watching) {
 		fd := event(t)
-		drain := func() { _, _ = unix.Read(fd, make([]byte, 8)) }
-		fill := func() { _, _ = unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
-		drain()
+		drain(fd)
 		w := watching(fd)
 		asked := make(chan struct{}, 16)
 		w.AskInMemory(func() bool {
@@ -129,24 +125,24 @@ func TestSleep_AskedInMemory(t *testing.T) {
 		for range 3 {
 			go func() {
 				<-asked // it has found nothing, and sleeps or is about to
-				fill()
+				fill(fd)
 			}()
 			if !sleepSoon(t, w) {
 				t.Fatal("there is something, and it sleeps on")
 			}
-			drain()
+			drain(fd)
 			w.Awake()
-			fill() // while nobody sleeps
+			fill(fd) // while nobody sleeps
 			if !sleepSoon(t, w) {
 				t.Fatal("something came before, and it sleeps on")
 			}
-			drain()
+			drain(fd)
 			w.Awake()
 			for len(asked) > 0 {
 				<-asked
 			}
 		}
-		fill()
+		fill(fd)
 		if err := patiently(t, w)(); err != nil {
 			t.Errorf("Wait behind Awake: %v", err)
 		}

@@ -20,6 +20,11 @@ func event(t *testing.T) int {
 	return fd
 }
 
+// drain leaves nothing to read in an eventfd, and fill something.
+func drain(fd int) { _, _ = unix.Read(fd, make([]byte, 8)) }
+
+func fill(fd int) { _, _ = unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
+
 // Where one of several sockets could not be watched for once, a Wait says so, and the next one
 // watches all of them.
 func TestWakeup_WatchesNoneOrAll(t *testing.T) {
