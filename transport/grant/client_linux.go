@@ -182,13 +182,7 @@ func (s *session) converse(r *protocol.Request) (*protocol.Reply, []int, error) 
 	if err := s.post(r); err != nil && !hungUp(err) {
 		return nil, nil, err
 	}
-	// A service that refuses the connection replies, and hangs up without having read the request:
-	// then the first read tells that, and the second one the reply.
 	b, fds, lost, err := s.receive()
-	if errors.Is(err, unix.ECONNRESET) {
-		closeAll(fds)
-		b, fds, lost, err = s.receive()
-	}
 	if err != nil {
 		return nil, fds, errEnded(err)
 	}
@@ -225,8 +219,21 @@ func (s *session) post(r *protocol.Request) error {
 }
 
 // receive returns a packet, and the descriptors that came with it, also with an error. lost says
-// that there were more.
+// that there were more. A service that refuses the connection replies and hangs up, and a read may
+// tell the end before the reply: once that it was reset, as the service has not read the request;
+// and once as if it were empty, where reply and end both come between its looks for either.
 func (s *session) receive() (b []byte, fds []int, lost bool, err error) {
+	for range 1 + 2 {
+		closeAll(fds)
+		if b, fds, lost, err = s.read(); !hungUp(err) {
+			break
+		}
+	}
+	return b, fds, lost, err
+}
+
+// read is one read of receive.
+func (s *session) read() (b []byte, fds []int, lost bool, err error) {
 	b, oob := make([]byte, protocol.MaxMessage), make([]byte, unix.CmsgSpace(4*maxDescriptors))
 	n, oobn, flags, _, err := s.conn.ReadMsgUnix(b, oob)
 	fds, bad := descriptors(oob[:oobn]) // a packet without bytes reads like the end, and may bring some
