@@ -118,6 +118,22 @@ func (p *Pair) RunC(
 	return p.Run(ctx, args(answer, Interface, 1), args(ask, where, 0), count(answer), count(ask))
 }
 
+// TrainsOfC has the C program send datagrams of size bytes in trains, so many in each call, and
+// returns how many bytes of them arrived a second. By gso-send it neither writes nor reads them; by
+// sum-gso-send it copies a message into each, and adds up the words at both ends.
+func (p *Pair) TrainsOfC(
+	ctx context.Context, program, sink, send string, size, datagrams, train int,
+) (bytesPerSecond float64, err error) {
+	came, _, err := p.RunC(ctx, program, sink, send, p.IP(1), size, datagrams, train)
+	if err != nil {
+		return 0, err
+	}
+	if came[1] == 0 {
+		return 0, errors.New("nothing arrived")
+	}
+	return came[0] / came[1] * 1e9, nil
+}
+
 // XDP returns nil if programs may be loaded into the kernel, which links over AF_XDP take, and
 // otherwise the reason.
 func (p *Pair) XDP() error {

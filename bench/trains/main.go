@@ -1,8 +1,9 @@
 //go:build linux
 
 // Command trains answers: what do frames gain that go through the kernel together, beside frames
-// that a C program gives it one by one, and beside its TCP, whose segments it passes on whole? Over
-// veth nobody computes TCP's checksums, so long puts stand beside it with theirs and without.
+// that a C program gives it one by one, beside its TCP, whose segments it passes on whole, and
+// beside what a C program has of the same trains that does nothing for them? Over veth nobody
+// computes TCP's checksums, so long puts stand beside it with theirs and without.
 package main
 
 import (
@@ -29,7 +30,9 @@ const (
 	records     = 2_000_000
 	messages    = 1_000_000
 	messageLen  = 64
-	headerLen   = 20 // rawlane's: the C program sends frames of the same length
+	headerLen   = 20   // rawlane's: the C program sends frames of the same length
+	segmentLen  = 1448 // of the C program's trains: whole words, of which 44 are one
+	segments    = 44
 )
 
 // Rows.
@@ -37,11 +40,15 @@ const (
 	cFrames     = "C, full frames, sendmmsg of 64"
 	cTCP        = "C, TCP with offloads, 64 KiB a send"
 	cTCPPolled  = "C, TCP with offloads, polled"
+	cTrains     = "C, UDP in trains of 44, neither written nor read"
+	cSums       = "C, UDP in trains of 44, written, summed and read"
+	cCut        = "C, UDP in trains of 44 that the kernel cuts"
 	putPlain    = "rawlane, put of 64 KiB"
 	putTrains   = "rawlane, put of 64 KiB, trains"
 	putHeader   = "rawlane, put of 64 KiB, trains, --checksum header" // which leaves the data to the link
 	putCut      = "rawlane, put of 64 KiB, trains that the kernel cuts"
 	cMessages   = "C, sendmmsg of 64"
+	cDatagrams  = "C, UDP in trains of 64, neither written nor read"
 	ratePlain   = "rawlane, messages"
 	rateTrains  = "rawlane, messages, trains"
 	pushPlain   = "rawlane, push"
@@ -125,7 +132,12 @@ func (b *bench) variants() (all []harness.Variant) {
 			harness.Variant{Name: cFrames, Run: b.cStream(cFrames, "ring-sink", "ring-send", frameLen, frameBatch)},
 			harness.Variant{Name: cTCP, Run: b.cStream(cTCP, "tcp-sink", "tcp-send", 1024, 64)},
 			harness.Variant{Name: cTCPPolled, Run: b.cStream(cTCPPolled, "tcp-sink-polled", "tcp-send", 1024, 64)},
+			harness.Variant{Name: cTrains, Run: b.cTrains(&b.streams, cTrains, b.pair, "", segmentLen, segments)},
+			harness.Variant{Name: cSums, Run: b.cTrains(&b.streams, cSums, b.pair, "sum-", segmentLen, segments)},
+			harness.Variant{Name: cCut, Run: b.cTrains(&b.streams, cCut, b.cutting, "", segmentLen, segments)},
 			harness.Variant{Name: cMessages, Run: b.cMessages},
+			harness.Variant{Name: cDatagrams,
+				Run: b.cTrains(&b.messages, cDatagrams, b.pair, "", messageLen+headerLen, frameBatch)},
 		)
 	}
 	put := func(add string) []string {
@@ -134,7 +146,8 @@ func (b *bench) variants() (all []harness.Variant) {
 	const off, on = "--trains=false", "--trains"
 	iters := "--iters=" + strconv.Itoa(b.Iters)
 	fifo := []string{"fifo", "--size=8", "--bytes=" + strconv.Itoa(records*8), iters}
-	rate := []string{"rate", "--size=" + strconv.Itoa(messageLen), "--iters=" + strconv.Itoa(messages)}
+	rate := []string{"rate", "--size=" + strconv.Itoa(messageLen), "--iters=" + strconv.Itoa(messages),
+		"--batch=" + strconv.Itoa(frameBatch)}
 	ping := []string{"latency", "--size=" + strconv.Itoa(messageLen), iters}
 	pushes := func(each, batch string) func(line) {
 		return func(l line) {
@@ -213,6 +226,23 @@ func (b *bench) cStream(name, sink, source string, size, batch int) func(context
 		_, ns, err := b.pair.RunC(ctx, b.programs.C, sink, source, where, size, count, batch)
 		if err == nil {
 			b.streams.Add(name, float64(count)*float64(size)/ns[0]*1e3)
+		}
+		return err
+	}
+}
+
+// cTrains is a stream of trains by the C program: MB/s, or million datagrams a second.
+func (b *bench) cTrains(
+	to *harness.Table, name string, pair *netpair.Pair, way string, size, train int,
+) func(context.Context) error {
+	return func(ctx context.Context) error {
+		count, each := streamBytes/size, 1.0
+		if to == &b.messages {
+			count, each = messages, float64(size)
+		}
+		rate, err := pair.TrainsOfC(ctx, b.programs.C, way+"gso-sink", way+"gso-send", size, count, train)
+		if err == nil {
+			to.Add(name, rate/each/1e6)
 		}
 		return err
 	}
