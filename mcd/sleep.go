@@ -61,15 +61,21 @@ func (s *sleeper) take() bool {
 }
 
 // isLasting reports whether a context may be asked for its end after the wait that it was for:
-// those of the standard library may. Others may be used anew, and end then without an error.
+// those of the standard library may. Others may be used anew, and end then without an error; so may
+// what context.WithValue makes of them, whose end is theirs.
 func isLasting(ctx context.Context) bool {
-	t := reflect.TypeOf(ctx)
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	switch t.PkgPath() {
+	v := reflect.Indirect(reflect.ValueOf(ctx))
+	switch v.Type().PkgPath() {
 	case "context":
-		return t.Name() != "valueCtx" // its end is another one's
+		if v.Type().Name() != "valueCtx" {
+			return true
+		}
+		inner := v.FieldByName("Context")
+		if !inner.IsValid() {
+			return false
+		}
+		of, ok := inner.Interface().(context.Context)
+		return ok && isLasting(of)
 	case "os/signal":
 		return true
 	}

@@ -86,7 +86,7 @@ func TestSleep_KeepsNoContextsOfOthers(t *testing.T) {
 		synctest.Wait()
 	})
 	for name, ctx := range map[string]context.Context{"background": context.Background(), "without cancel": context.WithoutCancel(t.Context())} {
-		if !isLasting(ctx) {
+		if !isLasting(ctx) || !isLasting(context.WithValue(ctx, key{}, 0)) {
 			t.Error(name)
 		}
 	}
@@ -94,7 +94,7 @@ func TestSleep_KeepsNoContextsOfOthers(t *testing.T) {
 	defer cancel()
 	signalled, stop := signal.NotifyContext(t.Context(), os.Interrupt)
 	defer stop()
-	if !isLasting(timed) || !isLasting(signalled) {
-		t.Error("with a time, or by a signal")
+	if !isLasting(timed) || !isLasting(signalled) || !isLasting(context.WithValue(context.WithValue(timed, key{}, 0), key{}, 1)) {
+		t.Error("with a time, by a signal, or with values")
 	}
 }
