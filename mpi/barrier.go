@@ -13,9 +13,17 @@ import (
 )
 
 // Barrier waits until all processes have called it: MPI_Barrier. It is package barrier's, and says
-// nothing of messages. One whose context has ended is resumed by the next one.
+// nothing of messages. One whose context has ended is resumed by the next one: so several calls may
+// be one of another process's, and a Barrier is not counted among the collective operations.
 func (c *Comm) Barrier(ctx context.Context) error {
-	return c.do(ctx, "barrier", func(o collective) error { return o.barrier(0, nil) })
+	err := c.refusal()
+	if err == nil {
+		err = collective{Comm: c, ctx: ctx}.barrier(0, nil)
+	}
+	if err != nil {
+		return fmt.Errorf("barrier: %w", err)
+	}
+	return nil
 }
 
 // Ibarrier begins a barrier: MPI_Ibarrier. Any number of them may be under way.

@@ -99,7 +99,7 @@ func (o collective) end() {
 
 func (o collective) run(f func(o collective) error) error {
 	returned := false
-	err := o.over()
+	err := o.refusal()
 	defer func() {
 		defer o.end()
 		if !returned {

@@ -94,6 +94,13 @@ func (c *Comm) over() error {
 	return nil
 }
 
+// refusal says why nothing is begun in the communicator any more, as of a world that is closed.
+func (c *Comm) refusal() error {
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	return c.state()
+}
+
 func checkTag(tag int) error {
 	if tag < 0 || tag > MaxTag {
 		return fmt.Errorf("tag %d: %w (0 to %d)", tag, ErrTag, MaxTag)

@@ -78,8 +78,8 @@ func (w *World) add(c *Comm) {
 // call it, each once its requests are complete, and it returns when all have. Messages that nobody
 // has received, or receives any more, are dropped; windows that were made of it stay. Errors:
 // ErrActive and ErrFreed, and then nothing was done; those of Barrier, and then it is freed here
-// alone. One that was revoked is freed without a wait; that of the world is not freed: World.Close
-// ends it.
+// alone. One that was revoked is freed without a wait, and if something was agreed in it, what
+// answers others that ask, some 2 KB, stays until World.Close; which ends that of the world, too.
 func (c *Comm) Free(ctx context.Context) error {
 	err := c.beginFree()
 	if err == nil {
@@ -98,7 +98,7 @@ func (c *Comm) free(ctx context.Context) (err error) {
 	if c.revoked.Load() {
 		return nil
 	}
-	return c.number(ctx, "free").barrier(numberOfFree, nil)
+	return collective{Comm: c, ctx: ctx}.barrier(numberOfFree, nil)
 }
 
 // beginFree has nothing begun in the communicator any more, but for the barrier of Free.

@@ -3,6 +3,7 @@ package mpi
 import (
 	"cmp"
 	"errors"
+	"fmt"
 
 	"github.com/rawlane/rawlane/internal/activemsg"
 	"github.com/rawlane/rawlane/mcd"
@@ -58,6 +59,9 @@ func (w *World) act() {
 			w.fetch(requestOf(o), o)
 		case matching.CompleteSend:
 			w.complete(requestOf(o), nil)
+		case matching.DropSend:
+			r := requestOf(o)
+			w.complete(r, fmt.Errorf("rank %d: %w", r.comm.rankOf(o.Send.To), ErrFreed))
 		case matching.CancelReceive:
 			r := requestOf(o)
 			w.complete(r, cmp.Or(r.stopped, ErrCancelled))

@@ -81,3 +81,41 @@ func TestComm_FreeDropsMessages(t *testing.T) {
 		closeTwo(t, w, other)
 	})
 }
+
+// Who frees a communicator alone receives nothing in it any more: a send that says its message was
+// received says so of no such message, whether it came before or comes later.
+func TestComm_FreeAloneTellsSenders(t *testing.T) {
+	for name, send := range map[string]func(ctx context.Context, d *Comm) error{
+		"synchronous": func(ctx context.Context, d *Comm) error { return Ssend(ctx, d, []byte{1}, 1, 7) },
+		"long":        func(ctx context.Context, d *Comm) error { return Send(ctx, d, make([]byte, 100_000), 1, 7) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, other := openTwo(t, Config{})
+				inBoth(t, func(c *Comm) error {
+					ctx := t.Context()
+					d, err := c.Dup(ctx)
+					if err != nil {
+						return err
+					}
+					if d.Rank() == 1 {
+						time.Sleep(time.Second)
+						short, cancel := context.WithTimeout(ctx, time.Second)
+						defer cancel()
+						if err := d.Free(short); !errors.Is(err, context.DeadlineExceeded) {
+							t.Errorf("freed alone: %v", err)
+						}
+						return c.Barrier(ctx)
+					}
+					for _, when := range []string{"before", "later"} {
+						if err := send(ctx, d); !errors.Is(err, ErrFreed) {
+							t.Errorf("%s: %v", when, err)
+						}
+					}
+					return c.Barrier(ctx)
+				}, w, other)
+				closeTwo(t, w, other)
+			})
+		})
+	}
+}

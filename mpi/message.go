@@ -11,15 +11,16 @@ import (
 )
 
 // Send sends data to a rank. It returns when data may be changed: the message is on its way or, if
-// it is long, was received. It is MPI_Send. Errors: ErrRank, ErrTag, ErrClosed; a *ProcessError;
-// ctx's, and then nobody knows whether the message is received. A message whose bytes are just
-// going, or that others wait before, uses data until the receiver has answered or is down: ctx then
-// ends Send by up to Config.PeerTimeout later, if the receiver is silent.
+// it is long, was received. It is MPI_Send. Errors: ErrRank, ErrTag, ErrFreed, ErrClosed; a
+// *ProcessError; ctx's, and then nobody knows whether the message is received. A message whose
+// bytes are just going, or that others wait before, uses data until the receiver has answered or is
+// down: ctx then ends Send by up to Config.PeerTimeout later, if the receiver is silent.
 func Send[T Element](ctx context.Context, c *Comm, data []T, to, tag int) error {
 	return c.sendAndWait(ctx, bytesOf(data), to, tag, false)
 }
 
-// Ssend is Send that returns when a receive has the message: MPI_Ssend.
+// Ssend is Send that returns when a receive has the message: MPI_Ssend. It is ErrFreed where the
+// receiver has freed the communicator without one, as is a Send of a long message.
 func Ssend[T Element](ctx context.Context, c *Comm, data []T, to, tag int) error {
 	return c.sendAndWait(ctx, bytesOf(data), to, tag, true)
 }

@@ -314,6 +314,9 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%+v: %v, %v", cfg, w, err)
 		}
 	}
+	if w, err := mpi.Open(eps[0], mpi.Config{Nodes: []mcd.NodeID{0, 2}}); !errors.Is(err, mcd.ErrUnknownNode) {
+		t.Errorf("a node that is not known: %v, %v", w, err)
+	}
 	w, err := mpi.Open(eps[0], mpi.Config{Nodes: []mcd.NodeID{1, 0}})
 	must(t, err)
 	if c := w.Comm(); c.Rank() != 1 || c.Size() != 2 || c.World() != w {

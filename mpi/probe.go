@@ -29,7 +29,7 @@ func (c *Comm) Iprobe(from, tag int) (s Status, found bool, err error) {
 	w := c.w
 	w.ep.Progress()
 	w.mu.Lock()
-	if m := w.engine.Probe(&q); m != nil {
+	if m := w.engine.Probe(&q); m != nil && !w.closed {
 		defer w.mu.Unlock()
 		return c.statusOf(m), true, nil
 	}
@@ -158,6 +158,9 @@ func (c *Comm) await(
 	w.runProbe(p)
 	for {
 		p.completion.Reset()
+		if w.closed {
+			return nil, ErrClosed
+		}
 		if m := look(w.engine, &p.pattern); m != nil {
 			return &Message{c, c.statusOf(m), m}, nil
 		}

@@ -30,8 +30,8 @@ func Count[T Element](s Status) int { return (s.size + sizeOf[T]() - 1) / sizeOf
 
 // Request is a send or a receive that was begun: it is active until it is complete. Its data must
 // not be changed, and that of a receive not be read, before Wait or Test has said that it is. One
-// goroutine at a time waits for a request, or tests it. A nil one is MPI_REQUEST_NULL: there is
-// nothing to wait for.
+// goroutine at a time waits for a request, or tests it. A nil one is MPI_REQUEST_NULL, as is one
+// that nothing was begun with: there is nothing to wait for.
 type Request struct {
 	comm    *Comm
 	memory  []byte
@@ -56,7 +56,7 @@ type Request struct {
 	// the request's memory.
 	queued atomic.Int32
 
-	returned atomic.Bool // by WaitAny or WaitSome; or it was not started yet
+	returned atomic.Bool // its outcome was; or it was not started yet
 
 	unpack func(n int) // puts the n bytes that were received where they belong; the waiter's
 	packed *scratch    // the memory of elements that are not one piece; likewise
@@ -120,14 +120,18 @@ func (w *World) pollOutside() {
 // Wait waits until the request is complete. The end of ctx ends the wait, and not the request.
 // Errors: ErrTruncate, ErrCancelled, ErrRevoked, ErrClosed; a *ProcessError; ctx's.
 func (r *Request) Wait(ctx context.Context) (Status, error) {
-	if r == nil {
+	if r.isNull() {
 		return noMessage, nil
 	}
 	if err := r.await(ctx); !r.completion.Done() {
 		return Status{}, err
 	}
+	r.returned.Store(true)
 	return r.outcome()
 }
+
+// isNull reports whether there is nothing to wait for.
+func (r *Request) isNull() bool { return r == nil || r.comm == nil && !r.completion.Done() }
 
 // await waits until the request is complete. An error may be older than that.
 func (r *Request) await(ctx context.Context) error {
@@ -140,7 +144,7 @@ func (r *Request) await(ctx context.Context) error {
 // Test reports whether the request is complete, and then what Wait would return. It polls once. Of
 // what a Revoke or a Close has ended it waits until its memory is not used any more.
 func (r *Request) Test() (s Status, done bool, err error) {
-	if r == nil {
+	if r.isNull() {
 		return noMessage, true, nil
 	}
 	if !r.completion.Done() {
@@ -149,6 +153,7 @@ func (r *Request) Test() (s Status, done bool, err error) {
 			return Status{}, false, nil
 		}
 	}
+	r.returned.Store(true)
 	s, err = r.outcome()
 	return s, true, err
 }

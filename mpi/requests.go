@@ -22,15 +22,15 @@ func WaitAll(ctx context.Context, requests ...*Request) error {
 	return errors.Join(errs...)
 }
 
-// WaitAny waits until one of the requests is complete that no WaitAny or WaitSome has returned, and
-// returns its place: MPI_Waitany. It is -1 if there is none such; operations that were not started
-// are none. The error is the request's, or ctx's.
+// WaitAny waits until one of the requests is complete whose outcome was not returned yet, by a Wait
+// or Test of it alone or of several, and returns its place: MPI_Waitany. It is -1 if there is none
+// such; operations that were not started are none. The error is the request's, or ctx's.
 func WaitAny(ctx context.Context, requests ...*Request) (int, Status, error) {
 	for {
 		left := 0
 		for k, r := range requests {
 			switch {
-			case r == nil || r.returned.Load():
+			case r.isNull() || r.returned.Load():
 			case !r.completion.Done():
 				left++
 			case r.returned.CompareAndSwap(false, true):
@@ -47,9 +47,9 @@ func WaitAny(ctx context.Context, requests ...*Request) (int, Status, error) {
 	}
 }
 
-// WaitSome waits until at least one of the requests is complete that no WaitAny or WaitSome has
-// returned, and returns the places of all such: MPI_Waitsome. It is nil if there is none. The error
-// joins those of the requests, each with its place in the list, or is ctx's.
+// WaitSome waits until at least one of the requests is complete whose outcome was not returned yet,
+// and returns the places of all such: MPI_Waitsome. It is nil if there is none. The error joins
+// those of the requests, each with its place in the list, or is ctx's.
 func WaitSome(ctx context.Context, requests ...*Request) (places []int, err error) {
 	k, _, err := WaitAny(ctx, requests...)
 	if k < 0 {
@@ -79,7 +79,7 @@ type anyOf struct {
 // awaitAny waits until one of the requests is complete that was not returned.
 func awaitAny(ctx context.Context, requests []*Request) error {
 	requests = slices.DeleteFunc(slices.Clone(requests), func(r *Request) bool {
-		return r == nil || r.returned.Load()
+		return r.isNull() || r.returned.Load()
 	})
 	if len(requests) == 0 { // another goroutine has returned the last one
 		return nil

@@ -122,7 +122,11 @@ func TestRequests_Null(t *testing.T) {
 			t.Errorf("%v, %v, %v: %+v, %+v", err, err2, done, s, waited)
 		}
 		null.Cancel()
-		list := []*mpi.Request{null, &unstarted.Request, mpi.Irecv(c, buf, 1, 0), null}
+		var begun mpi.Request // with nothing
+		if s, done, err := begun.Test(); !done || err != nil || s.Source != mpi.AnySource {
+			t.Errorf("begun with nothing: %+v, %v, %v", s, done, err)
+		}
+		list := []*mpi.Request{null, &unstarted.Request, mpi.Irecv(c, buf, 1, 0), null, &begun}
 		k, s, err := mpi.WaitAny(ctx, list...)
 		if err != nil || k != 2 || s.Source != 1 || buf[0] != 42 {
 			t.Errorf("request %d, %+v, %v", k, s, err)
@@ -251,6 +255,18 @@ func TestWaitAny_Persistent(t *testing.T) {
 				if got, _, err := mpi.WaitAny(t.Context(), &p.Request); got != want || err != nil {
 					t.Errorf("start %d: %d, want %d: %v", k, got, want, err)
 				}
+			}
+			must(t, p.Start())
+			must(t, mpi.Send(t.Context(), c, []byte{1}, 0, 0))
+			if k == 0 {
+				_, err := p.Wait(t.Context())
+				must(t, err)
+			} else {
+				for done := false; !done; _, done, _ = p.Test() {
+				}
+			}
+			if got, _, err := mpi.WaitAny(t.Context(), &p.Request); got != -1 || err != nil {
+				t.Errorf("waited for, %d: %d, %v", k, got, err)
 			}
 		}
 	})

@@ -63,6 +63,11 @@ func (c *Config) setDefaults(ep *mcd.Endpoint) error {
 		}
 		slices.Sort(c.Nodes)
 	}
+	for _, n := range c.Nodes {
+		if !slices.ContainsFunc(ep.Nodes(), func(known mcd.Node) bool { return known.ID == n }) && n != ep.Node() {
+			return fmt.Errorf("Config.Nodes %v: node %d: %w", c.Nodes, n, mcd.ErrUnknownNode)
+		}
+	}
 	if !slices.Contains(c.Nodes, ep.Node()) {
 		return fmt.Errorf("Config.Nodes %v: this node, %d, is not among them", c.Nodes, ep.Node())
 	}
@@ -154,8 +159,10 @@ type Counters struct {
 }
 
 // Open begins message passing on an endpoint. All processes open a world, at about the same time:
-// one that is not there when another one has waited for it for Config.PeerTimeout is down. Errors:
-// mcd.ErrPortBusy.
+// one that is not there when another one has waited for it for Config.PeerTimeout is down. Where
+// one world follows the other on the same endpoints, take ports in turns, three further on each
+// second time: who opens the next one meets others that are still closing the last one. Errors:
+// mcd.ErrPortBusy; mcd.ErrUnknownNode of Config.Nodes.
 func Open(ep *mcd.Endpoint, cfg Config) (*World, error) {
 	w, err := open(ep, cfg)
 	if err != nil {

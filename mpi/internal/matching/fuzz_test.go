@@ -159,7 +159,7 @@ func runScript(t *testing.T, b []byte) {
 					size -= o.Message.Size
 					e.Release(o.Message)
 				}
-			case matching.CompleteSend, matching.FailSend:
+			case matching.CompleteSend, matching.DropSend, matching.FailSend:
 				finish(o.Send)
 			case matching.Keep:
 				if o.Message.Data != nil {

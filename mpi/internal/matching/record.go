@@ -30,6 +30,7 @@ type Record struct {
 	ID      uint64
 	Seen    uint32 // of Offer and Credit: how many messages of the other side were taken
 	More    bool   // of Eager and Request: sends wait behind it
+	Dropped bool   // of Matched: the message went into no receive, and will not
 	Headers int    // of Credit
 	Bytes   int    // of Credit
 	Memory  Memory // of Request and Offer: the driver writes it
@@ -46,6 +47,7 @@ const (
 	Fetch                             // reads the bytes of Record at their sender, To, into Receive; then Fetched
 	Keep                              // copies the bytes of Message, which is kept
 	CompleteSend                      // Send is
+	DropSend                          // its message was dropped: nobody will receive it
 	CompleteReceive                   // Receive is: Message has its envelope
 	CancelReceive                     // Receive was cancelled
 	FailSend                          // its receiver is down

@@ -30,7 +30,8 @@ func (e *Engine) Drop(m *Message, out []Output) []Output {
 	return out
 }
 
-// discard drops a message that is in no list, as if it had gone into a receive.
+// discard drops a message that is in no list, as if it had gone into a receive; where its context
+// was ended, its sender is told.
 func (e *Engine) discard(m *Message, out []Output) []Output {
 	p := &e.peers[m.Source]
 	p.owedHeaders++
@@ -38,7 +39,9 @@ func (e *Engine) discard(m *Message, out []Output) []Output {
 		p.owedBytes += m.Size
 	}
 	if m.id != 0 && !p.down {
-		out = append(out, Output{Do: Push, To: p.rank, Record: Record{Kind: Matched, ID: m.id}})
+		out = append(out, Output{Do: Push, To: p.rank, Record: Record{
+			Kind: Matched, ID: m.id, Dropped: e.Revoked(m.Context),
+		}})
 	}
 	return e.giveBack(p, out)
 }

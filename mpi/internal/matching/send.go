@@ -2,8 +2,8 @@ package matching
 
 import "slices"
 
-// Send is a send. It belongs to the engine until CompleteSend or FailSend, or until its bytes are
-// not needed any more: after Push of Eager, and after Write.
+// Send is a send. It belongs to the engine until CompleteSend, DropSend or FailSend, or until its
+// bytes are not needed any more: after Push of Eager, and after Write.
 type Send struct {
 	To Rank
 	Envelope
@@ -138,7 +138,11 @@ func (e *Engine) handleMatched(p *peer, r *Record, out []Output) ([]Output, erro
 		return out, ErrProtocol
 	}
 	e.sends.remove(r.ID)
-	return append(out, Output{Do: CompleteSend, Send: s}), nil
+	do := CompleteSend
+	if r.Dropped {
+		do = DropSend
+	}
+	return append(out, Output{Do: do, Send: s}), nil
 }
 
 // handleWithdraw takes an offer back. If it is not there, a message is on its way into the receive.

@@ -105,6 +105,8 @@ func (p *storyProcess) do(out []Output) {
 			p.st.Note("(%d keeps %s)", p.me, p.handling)
 		case CompleteSend:
 			p.st.Note("(%d: %s is complete)", p.me, o.Send.Owner)
+		case DropSend:
+			p.st.Note("(%d: %s was dropped)", p.me, o.Send.Owner)
 		case CompleteReceive:
 			p.st.Note("(%d: %s into %s%s)", p.me, p.handling, o.Receive.Owner, truncated(o.Message.Size, o.Receive))
 		case CancelReceive:

@@ -18,9 +18,10 @@ const HeadLen = 12
 
 // Flags.
 const (
-	flagMore = 1 << iota // sends wait behind
-	flagID               // of an eager message: it has an id, as its sender waits for Matched
-	flags    = flagMore | flagID
+	flagMore    = 1 << iota // sends wait behind
+	flagID                  // of an eager message: it has an id, as its sender waits for Matched
+	flagDropped             // of Matched: nobody receives the message
+	flags       = flagMore | flagID | flagDropped
 )
 
 // Lengths of the other kinds.
@@ -39,7 +40,7 @@ var (
 // Append appends a record to b. The bytes of an eager message follow.
 //
 //	 0 version (4 bits), kind (4 bits)
-//	 1 flags: 1 sends wait behind, 2 there is an id
+//	 1 flags: 1 sends wait behind, 2 there is an id, 4 nobody receives the message
 //	 2 window, 2 bytes                           Request, Offer; else 0
 //	 4 context, 4 bytes                          Eager, Request, Offer, Done
 //	 8 tag, 4 bytes
@@ -55,6 +56,9 @@ func Append(b []byte, r *matching.Record) []byte {
 	flag := byte(0)
 	if r.More {
 		flag |= flagMore
+	}
+	if r.Dropped {
+		flag |= flagDropped
 	}
 	if r.Kind == matching.Eager && r.ID != 0 {
 		flag |= flagID
@@ -93,7 +97,7 @@ func Parse(r *matching.Record, b []byte) (data []byte, err error) {
 		return nil, ErrVersion
 	}
 	n := binary.BigEndian
-	*r = matching.Record{Kind: matching.Kind(b[0] & 0xf), More: b[1]&flagMore != 0}
+	*r = matching.Record{Kind: matching.Kind(b[0] & 0xf), More: b[1]&flagMore != 0, Dropped: b[1]&flagDropped != 0}
 	r.Memory.Window = n.Uint16(b[2:])
 	if b[1]&^flags != 0 || b[1]&flagID != 0 && r.Kind != matching.Eager {
 		return nil, ErrMalformed
@@ -137,5 +141,6 @@ func plain(r *matching.Record) bool {
 	message := r.Kind == matching.Eager || r.Kind == matching.Request
 	seen := r.Kind == matching.Offer || r.Kind == matching.Credit
 	return (memory || r.Memory == matching.Memory{}) && (message || !r.More) && (seen || r.Seen == 0) &&
+		(r.Kind == matching.Matched || !r.Dropped) &&
 		(r.Kind != matching.Waiting && r.Kind != matching.Gone || r.ID == 0)
 }

@@ -21,6 +21,7 @@ var records = []matching.Record{
 	{Kind: matching.Eager, Envelope: envelope, ID: 0x2122232425262728, More: true},
 	{Kind: matching.Request, Envelope: envelope, ID: 9, Memory: memory, More: true},
 	{Kind: matching.Matched, ID: 0x2122232425262728},
+	{Kind: matching.Matched, ID: 0x2122232425262728, Dropped: true},
 	{Kind: matching.Offer, Envelope: envelope, ID: 9, Memory: memory, Seen: 0x31323334},
 	{Kind: matching.Done, Envelope: envelope, ID: 9},
 	{Kind: matching.Withdraw, ID: 9},
@@ -64,6 +65,7 @@ func TestGolden(t *testing.T) {
 		"\x22\x01\x0a\x0b\x01\x02\x03\x04\x05\x06\x07\x08\x00\x00\x00\x00\x00\x00\x00\x09" +
 			"\x00\x00\x00\x00\x00\x00\x00\x03\x11\x12\x13\x14\x15\x16\x17\x18\x00\x00\x00\x00",
 		"\x23\x00\x00\x00\x21\x22\x23\x24\x25\x26\x27\x28",
+		"\x23\x04\x00\x00\x21\x22\x23\x24\x25\x26\x27\x28",
 		"\x24\x00\x0a\x0b\x01\x02\x03\x04\x05\x06\x07\x08\x00\x00\x00\x00\x00\x00\x00\x09" +
 			"\x00\x00\x00\x00\x00\x00\x00\x03\x11\x12\x13\x14\x15\x16\x17\x18\x31\x32\x33\x34",
 		"\x25\x00\x00\x00\x01\x02\x03\x04\x05\x06\x07\x08\x00\x00\x00\x00\x00\x00\x00\x09" +
@@ -84,7 +86,8 @@ func TestMalformed(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"no kind":                  append([]byte{0x20}, make([]byte, 11)...),
 		"an unknown kind":          append([]byte{0x2b}, make([]byte, 11)...),
-		"an unknown flag":          append([]byte{0x21, 4}, make([]byte, 10)...),
+		"an unknown flag":          append([]byte{0x21, 8}, make([]byte, 10)...),
+		"a flag of another kind":   append([]byte{0x21, 4}, make([]byte, 10)...),
 		"an id that is none":       append([]byte{0x21, 2}, make([]byte, 18)...),
 		"an id where there is one": append([]byte{0x22, 2}, make([]byte, 38)...),
 		"too long":                 append([]byte{0x23}, make([]byte, 12)...),
