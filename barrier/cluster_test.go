@@ -32,7 +32,13 @@ type cluster struct {
 // still while a goroutine spins.
 func open(t testing.TB, size, nics int, cfg fault.Config, seed uint64) *cluster {
 	t.Helper()
-	c := &cluster{faults: make([][]*fault.Link, size)}
+	return new(cluster).startWith(t, size, nics, cfg, seed)
+}
+
+// startWith is open with a cluster's own configuration.
+func (c *cluster) startWith(t testing.TB, size, nics int, cfg fault.Config, seed uint64) *cluster {
+	t.Helper()
+	c.faults = make([][]*fault.Link, size)
 	return c.start(t, size, mcdtest.Config{
 		NICs:     nics,
 		Endpoint: mcd.Config{Spin: -1},

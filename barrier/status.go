@@ -39,39 +39,52 @@ const statusInterval = 5 * time.Millisecond
 // returns when all have answered or ctx ends; then the others have NoAnswer. ErrClosed: the group
 // or the endpoint is closed.
 func (g *Group) Status(ctx context.Context, number uint8) ([]MemberStatus, error) {
-	e := g.all.engine
-	for request := e.RequestStatus; ; request = e.RepeatStatus {
-		if err := g.request(number, request); err != nil {
+	var q *engine.Query
+	defer func() { g.endQuery(q) }()
+	for {
+		var err error
+		if q, err = g.query(number, q); err != nil {
 			return nil, err
 		}
-		err := g.service.await(ctx, statusInterval, func() bool {
-			return !slices.Contains(e.Status(number), engine.NoAnswer)
-		})
+		err = g.service.await(ctx, statusInterval, func() bool { return !slices.Contains(q.Answers, engine.NoAnswer) })
 		switch {
 		case errors.Is(err, mcd.ErrClosed):
 			return nil, ErrClosed
 		case err == nil || ctx.Err() != nil:
-			return g.status(number), nil
+			return g.answers(q), nil
 		}
 	}
 }
 
-func (g *Group) request(number uint8, request func(uint8, []engine.Send) []engine.Send) error {
+// query makes a query, or makes it again.
+func (g *Group) query(number uint8, again *engine.Query) (q *engine.Query, err error) {
 	s := g.service
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if g.closed {
-		return ErrClosed
+	switch {
+	case g.closed:
+		return again, ErrClosed
+	case again != nil:
+		q, s.out = again, g.all.engine.RepeatQuery(again, s.out[:0])
+	default:
+		q, s.out = g.all.engine.BeginQuery(number, s.out[:0])
 	}
-	s.out = request(number, s.out[:0])
 	g.all.flush()
-	return nil
+	return q, nil
 }
 
-func (g *Group) status(number uint8) (all []MemberStatus) {
+func (g *Group) endQuery(q *engine.Query) {
 	g.service.mu.Lock()
 	defer g.service.mu.Unlock()
-	for rank, p := range g.all.engine.Status(number) {
+	if q != nil {
+		g.all.engine.EndQuery(q)
+	}
+}
+
+func (g *Group) answers(q *engine.Query) (all []MemberStatus) {
+	g.service.mu.Lock()
+	defer g.service.mu.Unlock()
+	for rank, p := range q.Answers {
 		all = append(all, MemberStatus{g.all.nodes[rank], Presence(p)})
 	}
 	return all
@@ -101,19 +114,28 @@ func (c *memberSet) reportLate(now monotime.Time) {
 		switch waited := now.Sub(e.entered); {
 		case e.report == statusRequested && now.Sub(e.asked) >= statusInterval:
 			e.report = reported
-			c.noteLate(number, waited)
+			c.noteLate(number, waited, e.query.Answers)
+			c.endReport(e)
 		case e.report == inTime && waited >= late:
 			e.report, e.asked = statusRequested, now
-			c.service.out = c.engine.RequestStatus(number, c.service.out[:0])
+			e.query, c.service.out = c.engine.BeginQuery(number, c.service.out[:0])
 			c.flush()
 		}
 	}
 }
 
+// endReport ends the query of a report, if there is one. The caller holds Service.mu.
+func (c *memberSet) endReport(e *entry) {
+	if e.query != nil {
+		c.engine.EndQuery(e.query)
+		e.query = nil
+	}
+}
+
 // noteLate notes the attributes of a log entry: a barrier, and the members that have not entered.
-func (c *memberSet) noteLate(number uint8, waited time.Duration) {
+func (c *memberSet) noteLate(number uint8, waited time.Duration, answers []engine.Presence) {
 	var notEntered, noAnswer []mcd.NodeID
-	for rank, p := range c.engine.Status(number) {
+	for rank, p := range answers {
 		switch p {
 		case engine.NotEntered, engine.NoGroup:
 			notEntered = append(notEntered, c.nodes[rank])

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/rawlane/rawlane/barrier/internal/engine"
 	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
@@ -28,6 +29,7 @@ type entry struct {
 	entered monotime.Time
 	report  report
 	asked   monotime.Time     // for the report, who has entered
+	query   *engine.Query     // of the report, or nil
 	waiting int               // goroutines of which a unit was told, and that have not given up
 	others  []*mcd.Completion // of goroutines that wait while another one has taken done
 }
@@ -41,6 +43,7 @@ func (c *memberSet) renew(number uint8, now monotime.Time) *entry {
 	e := c.entries[number].Load()
 	if e != nil {
 		e.generation.Store(none) // Wait looks after it has taken the entry: one of the two sees the other
+		c.endReport(e)
 	}
 	if e == nil || e.taken.Load() {
 		e = new(entry)

@@ -99,6 +99,7 @@ func (p *peer) probeDue() (at monotime.Time, ok bool) {
 // probe sends a frame of no records: the connection finds out what becomes of it. Nothing else is
 // in flight, so that the frame goes at once.
 func (p *peer) probe(now monotime.Time) {
+	p.noteAcked()
 	p.conn.Reserve(reliable.Requests, 0)
 	p.heard = now
 	p.pump(now)

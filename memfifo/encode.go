@@ -116,12 +116,18 @@ func (rq *request) partFlags(n int) (flags byte) {
 	return flags
 }
 
-// encodeRequest writes an operation with a reply. It does not wait for others to share its frame,
-// as its caller waits.
-func (p *peer) encodeRequest(wr *workRequest) fit {
+// noteAcked notes that all is acknowledged, if it is: before more is sent, or the connection
+// forgets what was.
+func (p *peer) noteAcked() {
 	if p.conn.AllAcked(reliable.Requests) {
 		p.acked = p.issued
 	}
+}
+
+// encodeRequest writes an operation with a reply. It does not wait for others to share its frame,
+// as its caller waits.
+func (p *peer) encodeRequest(wr *workRequest) fit {
+	p.noteAcked()
 	b := p.conn.Reserve(reliable.Requests, wr.op.size(len(wr.data)))
 	if b == nil {
 		return noRoom

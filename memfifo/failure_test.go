@@ -227,3 +227,38 @@ func TestPeerDown_WhatWasAcknowledgedIsNotLost(t *testing.T) {
 		}
 	})
 }
+
+// Nor is it where the node leaves, and where one that is probed as it is expected falls silent: both
+// have the connection forget what was acknowledged.
+func TestPeerDown_WhatWasAcknowledgedBeforeTheEnd(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, ctx context.Context, c *cluster, q *memfifo.FIFO){
+		"it leaves": func(t *testing.T, _ context.Context, c *cluster, _ *memfifo.FIFO) {
+			must(t, c.domains[1].Close())
+			time.Sleep(time.Second)
+		},
+		"it is silent": func(t *testing.T, ctx context.Context, c *cluster, q *memfifo.FIFO) {
+			must(t, c.faults[1].SetConfig(fault.Config{Loss: 1}))
+			if _, err := q.Pop(ctx, nil); !errors.Is(err, memfifo.ErrPeerDown) {
+				t.Errorf("Pop: %v", err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, ctx, w, r := twoNodes(t, fault.Config{}, 0, 64)
+				q := c.fifo(t, 0, 1<<10)
+				must(t, q.Expect(1))
+				must(t, r.Put(ctx, 0, []byte("x")))
+				time.Sleep(time.Second)
+				if w.Bytes()[0] != 'x' {
+					t.Error("the put has not arrived")
+				}
+				end(t, ctx, c, q)
+				down, ok := errors.AsType[*memfifo.PeerDownError](c.domains[0].Flush(ctx))
+				if !ok || down.Lost {
+					t.Errorf("%v, want that nothing is lost", down)
+				}
+			})
+		})
+	}
+}

@@ -68,6 +68,9 @@ func (p *peer) receive(h *reliable.Header, records []byte) {
 	if p.conn.IsCurrent(h) { // hellos of its next life say nothing of this one
 		p.heard = now
 	}
+	if h.Kind == reliable.Bye || h.Kind == reliable.HelloAck {
+		p.noteAcked()
+	}
 	switch p.conn.Handle(now, h, records) {
 	case reliable.Deliver:
 		p.senderDown = nil

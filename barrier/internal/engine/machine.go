@@ -37,8 +37,7 @@ type machine struct {
 	entered, left monotime.Time
 	done          []monotime.Time // by step
 
-	status   []Presence // by rank, the answers to the last status request; nil: none was made
-	statusOf uint32     // the generation that it asked for
+	queries []*Query // that were not ended
 }
 
 // parity holds the messages of the generations that have one lowest bit. Two are needed: while some

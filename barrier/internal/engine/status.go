@@ -1,6 +1,10 @@
 package engine
 
-import "github.com/rawlane/rawlane/barrier/schedule"
+import (
+	"slices"
+
+	"github.com/rawlane/rawlane/barrier/schedule"
+)
 
 // Presence is a member's answer to a status request.
 type Presence uint8
@@ -18,23 +22,31 @@ func (p Presence) String() string {
 	return [...]string{"no answer", "entered", "not entered", "has no such group"}[p%4]
 }
 
-// RequestStatus asks all members whether they have entered the last generation of a number that
-// this one has entered; the first, if it has entered none. Each number has a request of its own.
-func (e *Engine) RequestStatus(number uint8, out []Send) []Send {
-	m := e.machine(number)
-	m.status, m.statusOf = make([]Presence, e.cfg.Size), m.generation
-	m.status[e.cfg.Rank] = Entered
-	if m.entered.IsZero() {
-		m.statusOf, m.status[e.cfg.Rank] = 1, NotEntered
-	}
-	return append(out, Send{schedule.All, 0, e.message(StatusRequest, number, 0, m.statusOf)})
+// Query is a status request, and its answers so far. Each asker has its own, and ends it.
+type Query struct {
+	// Answers are by rank.
+	Answers    []Presence
+	number     uint8
+	generation uint32 // that it asks for
 }
 
-// RepeatStatus asks again the members that have not answered.
-func (e *Engine) RepeatStatus(number uint8, out []Send) []Send {
+// BeginQuery asks all members whether they have entered the last generation of a number that this
+// one has entered; the first, if it has entered none.
+func (e *Engine) BeginQuery(number uint8, out []Send) (*Query, []Send) {
 	m := e.machine(number)
-	request := e.message(StatusRequest, number, 0, m.statusOf)
-	for rank, p := range m.status {
+	q := &Query{make([]Presence, e.cfg.Size), number, m.generation}
+	q.Answers[e.cfg.Rank] = Entered
+	if m.entered.IsZero() {
+		q.generation, q.Answers[e.cfg.Rank] = 1, NotEntered
+	}
+	m.queries = append(m.queries, q)
+	return q, append(out, Send{schedule.All, 0, e.message(StatusRequest, number, 0, q.generation)})
+}
+
+// RepeatQuery asks again the members that have not answered.
+func (e *Engine) RepeatQuery(q *Query, out []Send) []Send {
+	request := e.message(StatusRequest, q.number, 0, q.generation)
+	for rank, p := range q.Answers {
 		if p == NoAnswer {
 			out = append(out, Send{rank, 0, request})
 		}
@@ -42,8 +54,11 @@ func (e *Engine) RepeatStatus(number uint8, out []Send) []Send {
 	return out
 }
 
-// Status returns by rank the answers to a number's last status request; nil if there was none.
-func (e *Engine) Status(number uint8) []Presence { return e.machine(number).status }
+// EndQuery ends a query: it takes no more answers.
+func (e *Engine) EndQuery(q *Query) {
+	m := e.machine(q.number)
+	m.queries = slices.DeleteFunc(m.queries, func(other *Query) bool { return other == q })
+}
 
 func (e *Engine) answerStatus(m *machine, from int, msg *Message, out []Send) []Send {
 	answer := e.answer(StatusReply, from, msg)
@@ -51,20 +66,20 @@ func (e *Engine) answerStatus(m *machine, from int, msg *Message, out []Send) []
 	return append(out, answer)
 }
 
-// handleStatus handles an answer. An answer of another generation belongs to an earlier request.
-// This member may have entered a later generation since the request.
+// handleStatus handles an answer, which is for all queries of its generation. This member may have
+// entered a later one since they were made.
 func (e *Engine) handleStatus(m *machine, from int, msg *Message) {
-	if m.status == nil || msg.Generation != m.statusOf {
-		return
-	}
-	switch {
-	case msg.Kind == NoSuchGroup:
-		if m.status[from] == NoAnswer { // else it is late
-			m.status[from] = NoGroup
+	for _, q := range m.queries {
+		switch {
+		case msg.Generation != q.generation:
+		case msg.Kind == NoSuchGroup:
+			if q.Answers[from] == NoAnswer { // else it is late
+				q.Answers[from] = NoGroup
+			}
+		case msg.Entered:
+			q.Answers[from] = Entered
+		default:
+			q.Answers[from] = NotEntered
 		}
-	case msg.Entered:
-		m.status[from] = Entered
-	default:
-		m.status[from] = NotEntered
 	}
 }

@@ -5,6 +5,31 @@ import (
 	"testing"
 )
 
+// RequestStatus makes a query of a number, and ends the former one.
+func (e *Engine) RequestStatus(number uint8, out []Send) []Send {
+	for _, q := range e.machine(number).queries {
+		e.EndQuery(q)
+	}
+	_, out = e.BeginQuery(number, out)
+	return out
+}
+
+// RepeatStatus makes a number's query again, if there is one.
+func (e *Engine) RepeatStatus(number uint8, out []Send) []Send {
+	for _, q := range e.machine(number).queries {
+		out = e.RepeatQuery(q, out)
+	}
+	return out
+}
+
+// Status returns the answers to a number's query, if there is one.
+func (e *Engine) Status(number uint8) []Presence {
+	for _, q := range e.machine(number).queries {
+		return q.Answers
+	}
+	return nil
+}
+
 // reply is a member's answer to a status request of generation 1.
 func (a *alone) reply(rank int, number uint8, entered bool) Message {
 	m := a.from(rank, StatusReply, 1, 0)
@@ -35,6 +60,26 @@ func TestStatus_BeforeTheFirst(t *testing.T) {
 	a.hears(1, a.reply(1, 0, true))
 	if want := []Presence{NotEntered, Entered}; !slices.Equal(a.Status(0), want) {
 		t.Errorf("the status is %v, want %v", a.Status(0), want)
+	}
+}
+
+// Each of several queries has its answers, whatever becomes of the others.
+func TestStatus_OfSeveralAskers(t *testing.T) {
+	a := newAlone(t, "star", 0, 3)
+	a.arrives(0)
+	first, _ := a.BeginQuery(0, nil)
+	a.hears(1, a.reply(1, 0, true))
+	second, _ := a.BeginQuery(0, nil)
+	a.hears(2, a.reply(2, 0, false))
+	a.EndQuery(first)
+	a.hears(1, a.reply(1, 0, false))
+	for q, want := range map[*Query][]Presence{first: {Entered, Entered, NotEntered}, second: {Entered, NotEntered, NotEntered}} {
+		if !slices.Equal(q.Answers, want) {
+			t.Errorf("%v, want %v", q.Answers, want)
+		}
+	}
+	if a.EndQuery(second); len(a.machine(0).queries) != 0 {
+		t.Error("a query is kept that was ended")
 	}
 }
 
