@@ -250,6 +250,7 @@ func TestPeerDown_WhatWasAcknowledgedBeforeTheEnd(t *testing.T) {
 				must(t, q.Expect(1))
 				must(t, r.Put(ctx, 0, []byte("x")))
 				time.Sleep(time.Second)
+				synctest.Wait()
 				if w.Bytes()[0] != 'x' {
 					t.Error("the put has not arrived")
 				}
