@@ -63,6 +63,9 @@ type Domain struct {
 	frame int                    // the longest record that fits a frame
 	ended context.Context
 	end   context.CancelFunc
+	// sending ends as Close gives up the responses that wait for room.
+	sending context.Context
+	giveUp  context.CancelFunc
 
 	mu       sync.Mutex // guards all below, and what says so elsewhere; taken inside memfifo's lock
 	closed   bool
@@ -74,7 +77,8 @@ type Domain struct {
 	record   wire.Record // that is being handled
 	spare    spare
 	stats    Counters
-	running  sync.WaitGroup // goroutines of ours
+	running  sync.WaitGroup     // goroutines of ours
+	unbound  context.CancelFunc // set: giveUp is due, at the latest when this is called
 }
 
 // node is another node, or this one. Domain.mu guards it.
@@ -84,6 +88,7 @@ type node struct {
 	called         int       // of calls, those to it
 	responses      responses // that wait for room
 	responding     bool      // a worker sends them, or will
+	untaken        bool      // Close has given some up, for which there was no room
 	answered       int       // Lives, when the response was taken that is being sent
 	waits          func() bool
 }
@@ -112,6 +117,7 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Domain, error) {
 	}
 	d.jobs.cancels = map[callName]*callContext{}
 	d.ended, d.end = context.WithCancel(context.Background())
+	d.sending, d.giveUp = context.WithCancel(context.Background())
 	d.mu.Lock() // a record may come before the layer is known
 	defer d.mu.Unlock()
 	var err error
@@ -256,10 +262,11 @@ func (d *Domain) isClosed() bool {
 }
 
 // Close ends the domain: calls that wait fail with ErrClosed, the contexts of handlers are
-// cancelled, and Close waits until they have returned. Then it tells the other nodes: the error
-// names those that have not confirmed, and have not left either, without those that were down
-// before, which calls have told. When Close returns, also a second time, the port is free. Handlers
-// must not call it. Close it before its endpoint.
+// cancelled, and Close waits until they have returned. Their responses wait for room for two peer
+// timeouts at most. Then it tells the other nodes, and waits as long for what they confirm: the
+// error names those that have not taken a response or not confirmed, and have not left either,
+// without those that were down before, which calls have told. When Close returns, also a second
+// time, the port is free. Handlers must not call it. Close it before its endpoint.
 func (d *Domain) Close() error {
 	d.mu.Lock()
 	if d.closed {
@@ -274,8 +281,24 @@ func (d *Domain) Close() error {
 		d.finish(c, ErrClosed)
 	}
 	d.jobs.close()
+	d.boundResponses()
 	d.mu.Unlock()
 	d.end()
 	d.running.Wait()
-	return d.layer.Close()
+	return errors.Join(d.untaken(), d.layer.Close())
+}
+
+// untaken ends the bound of responses, and names the nodes that have not taken theirs.
+func (d *Domain) untaken() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.giveUp()
+	d.unbound()
+	var errs []error
+	for _, p := range d.layer.Nodes {
+		if p.untaken {
+			errs = append(errs, fmt.Errorf("node %d has not taken its responses: %w", p.ID, context.DeadlineExceeded))
+		}
+	}
+	return errors.Join(errs...)
 }

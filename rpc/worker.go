@@ -81,8 +81,11 @@ func (s *jobs) first() *job {
 // cancel ends a request, of which nobody waits for the response. The caller holds mu.
 func (d *Domain) cancel(n callName) {
 	if c := d.jobs.cancels[n]; c != nil {
+		c.withdrawn = true
 		c.end(context.Canceled)
 		d.drop(func(j *job) bool { return j.name == n })
+	} else if p := d.layer.Nodes[n.node]; p != nil {
+		p.responses.cancel(n.call)
 	}
 }
 
@@ -264,12 +267,14 @@ func (d *Domain) done(j *job) {
 	j.node.calls--
 	j.ctx.end(context.Canceled)
 	d.spare.putMemory(j.req)
+	d.boundResponses()
 }
 
 // callContext is the context of a handler. Its channel and timer are made when somebody asks for
 // them: most handlers do not.
 type callContext struct {
-	at time.Time // zero: no deadline
+	at        time.Time // zero: no deadline
+	withdrawn bool      // its caller has cancelled it; guarded by Domain.mu
 
 	mu    sync.Mutex // guards what follows; taken inside Domain.mu
 	err   error
