@@ -124,6 +124,7 @@ func TestCall_AnotherProgramsPort(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		must(t, <-beside)
+		must(t, c.nodes[0].Close()) // the call has told it
 	})
 }
 
