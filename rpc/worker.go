@@ -141,8 +141,14 @@ func (s *jobs) close() {
 	s.idle = nil
 }
 
-// serveLater has a worker run a request's handler. The caller holds mu.
+// serveLater has a worker run a request's handler, unless a request of that number runs or waits:
+// a cancellation could not end both. The caller holds mu.
 func (d *Domain) serveLater(s *Server, from memfifo.Sender, r *wire.Record) {
+	name := callName{from.Node(), r.Call}
+	if d.jobs.cancels[name] != nil {
+		d.stats.Malformed++
+		return
+	}
 	if len(d.jobs.queue) >= d.cfg.Backlog {
 		d.dropLate()
 	}
@@ -157,7 +163,7 @@ func (d *Domain) serveLater(s *Server, from memfifo.Sender, r *wire.Record) {
 		from.Expect() // if it dies, nobody waits for the response
 	}
 	j := &job{
-		server: s, node: p, life: p.Lives, name: callName{from.Node(), r.Call}, ctx: newCallContext(r.Left),
+		server: s, node: p, life: p.Lives, name: name, ctx: newCallContext(r.Left),
 		req: append(d.spare.getMemory(), r.Data...), buf: d.spare.getMemory(),
 	}
 	d.jobs.cancels[j.name] = j.ctx
