@@ -75,14 +75,11 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// serve takes a request, unless its node takes no responses. The caller holds mu.
+// serve takes a request. The caller holds mu.
 func (d *Domain) serve(from memfifo.Sender, r *wire.Record) {
 	s := d.servers[string(r.Service)]
-	waiting := d.layer.Node(from.Node()).responses.len()
 	switch {
-	case waiting-maxRefusals >= d.cfg.Backlog: // Config.Backlog may be any number
-		d.stats.Refused++
-	case waiting >= d.cfg.Backlog:
+	case d.layer.Node(from.Node()).responses.len() >= d.cfg.Backlog:
 		d.refuse(from, r.Call, wire.Overloaded)
 	case d.closed:
 		d.refuse(from, r.Call, wire.Closing)
@@ -138,9 +135,13 @@ func (d *Domain) respondLater(p *node, b []byte) {
 	}
 }
 
-// refuse answers a request whose handler does not run. The caller holds mu.
+// refuse answers a request whose handler does not run, unless too many of its node's wait for their
+// answers. The caller holds mu.
 func (d *Domain) refuse(from memfifo.Sender, call uint64, s wire.Status) {
 	d.stats.Refused++
+	if d.layer.Node(from.Node()).responses.len()-maxRefusals >= d.cfg.Backlog { // which may be any number
+		return
+	}
 	d.reply(from, wire.AppendHead(d.spare.getMemory(), wire.Response, s, call))
 }
 
