@@ -63,7 +63,7 @@ var floors = []struct {
 	{"rawnet/internal/mux", []string{"internal/list"}},
 	{"rawnet/internal/wire", nil},
 	{"rawnet/decode", []string{"rawnet", "rawnet/internal/...", "memfifo/decode", "mcd/decode", "internal/activemsg"}},
-	{"rpc", []string{"rpc/internal/wire", "memfifo", "mcd", "internal/activemsg", "internal/incarnation"}},
+	{"rpc", []string{"rpc/internal/wire", "memfifo", "mcd", "internal/activemsg", "internal/incarnation", "internal/standstill"}},
 	{"rpc/internal/wire", nil},
 	{"rpc/decode", []string{"rpc", "rpc/internal/wire", "memfifo/decode", "mcd/decode", "internal/activemsg"}},
 	{"mpi", []string{"mpi/internal/...", "barrier", "memfifo", "mcd", "transport", "internal/activemsg", "internal/incarnation"}},

@@ -28,9 +28,10 @@ type Config struct {
 	// Handlers, by id, take records from the first frame on; Domain.Handler returns them. One that
 	// Handle makes later refuses what has come before, of which its sender hears from a Flush.
 	Handlers map[uint16]HandlerConfig
-	// Refused is told of what a Flush will tell, as soon as it is heard of, and before any Flush
-	// returns that has waited for it: the first operation since the last Flush that the owner of a
-	// window or FIFO has refused. It is called like a handler's Record, and may be nil.
+	// Refused is told of each operation that another node has refused and a Flush will tell, as
+	// soon as it is heard of, and before any Flush returns that has waited for it. Count is then
+	// how many of that window or FIFO were refused since the last Flush, with this one: 1 is the
+	// first. It is called like a handler's Record, and may be nil.
 	Refused func(*AccessError)
 }
 

@@ -148,15 +148,19 @@ func TestFlush_CountsRefusals(t *testing.T) {
 	})
 }
 
-// Config.Refused is told of the first refusal of each window since the last Flush, before a Flush
-// returns, also of two at a time, of which one has the error.
+// Config.Refused is told of each refusal, with how many there were of its window since the last Flush,
+// before a Flush returns, also of two at a time, of which one has the error.
 func TestFlush_TellsConfigRefusedFirst(t *testing.T) {
+	const each = 10
 	synctest.Test(t, func(t *testing.T) {
 		c, ctx, w, _ := twoNodes(t, fault.Config{}, 0, 64)
 		must(t, c.domains[0].Close())
 		told := map[uint16]int{}
 		d, err := memfifo.Open(c.eps[0], memfifo.Config{Refused: func(e *memfifo.AccessError) {
-			if told[e.ID]++; e.Node != 1 || e.Reason != memfifo.OutOfRange && e.ID == w.Key().ID {
+			if told[e.ID]++; e.Count != (told[e.ID]-1)%each+1 {
+				t.Errorf("the %d-th of id %d is told as the %d-th since a Flush", told[e.ID], e.ID, e.Count)
+			}
+			if e.Node != 1 || e.Reason != memfifo.OutOfRange && e.ID == w.Key().ID {
 				t.Errorf("told of %v", e)
 			}
 		}})
@@ -165,15 +169,15 @@ func TestFlush_TellsConfigRefusedFirst(t *testing.T) {
 		r := d.Remote(w.Key())
 		unknown := d.Remote(memfifo.Key{Node: 1, ID: 1000, Secret: 1})
 		for flushes := range 2 {
-			for range 10 {
+			for range each {
 				must(t, r.Put(ctx, 60, make([]byte, 5)))
 				must(t, unknown.Put(ctx, 0, []byte{1}))
 			}
 			var both sync.WaitGroup
 			for range 2 {
 				both.Go(func() {
-					if _ = d.Flush(ctx); told[1000] != flushes+1 || told[w.Key().ID] != flushes+1 {
-						t.Errorf("behind a Flush it was told of %v, want of each %d times", told, flushes+1)
+					if _ = d.Flush(ctx); told[1000] != (flushes+1)*each || told[w.Key().ID] != (flushes+1)*each {
+						t.Errorf("behind a Flush it was told of %v, want of each %d times", told, (flushes+1)*each)
 					}
 				})
 			}

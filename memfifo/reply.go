@@ -127,20 +127,24 @@ func (p *peer) applyReply(r *record) {
 	wr.complete(err)
 }
 
+// noteRefusal has the next Flush tell of a refusal, and tells Config.Refused now.
 func (p *peer) noteRefusal(id uint16, refusal Refusal) {
+	told := AccessError{Node: p.node, ID: id, Reason: refusal, Count: 1}
 	k := slices.IndexFunc(p.refused, func(e *AccessError) bool { return e.ID == id })
 	if k >= 0 {
-		p.refused[k].Count++
-		return
+		told.Count += p.refused[k].Count
 	}
-	first := AccessError{Node: p.node, ID: id, Reason: refusal, Count: 1}
 	if tell := p.d.cfg.Refused; tell != nil {
-		told := first // a copy: the other one counts on
-		tell(&told)
+		e := told // who is told may keep it
+		tell(&e)
 	}
-	if len(p.refused) < maxRefused {
+	switch {
+	case k >= 0:
+		p.refused[k].Count++
+	case len(p.refused) < maxRefused:
+		first := told
 		p.refused = append(p.refused, &first)
-	} else {
+	default:
 		p.refused[0].Count++
 	}
 }

@@ -391,8 +391,12 @@ func (v *window) flushed(errs []error, err error) []error {
 }
 
 // noteRefused notes which window's operations were refused; they may be of messages, too. A flush
-// that has waited for them finds it noted, whichever flush memfifo tells.
+// that has waited for them finds it noted, whichever flush memfifo tells. Of many refusals between
+// two flushes the first one says it.
 func (w *World) noteRefused(refused *memfifo.AccessError) {
+	if refused.Count > 1 {
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, v := range w.windows {

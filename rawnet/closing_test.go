@@ -1,13 +1,17 @@
 package rawnet
 
 import (
+	"context"
+	"errors"
 	"io"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
+	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -121,4 +125,73 @@ func TestClose_BesideWhoSendsTheNews(t *testing.T) {
 	e.n.mu.Unlock()
 	<-closed
 	e.checkEOF(t)
+}
+
+// Close does not wait for ever for a node that acknowledges what comes, and says nothing of it: here
+// one in whose memory a FIFO is full, behind which all is held.
+func TestClose_BehindANodeThatNeverAnswers(t *testing.T) {
+	for _, what := range []string{"a flush", "room"} {
+		t.Run(what, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { closeBehindSilent(t, what) }) })
+	}
+}
+
+func closeBehindSilent(t *testing.T, what string) {
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+	n, err := Open(eps[0], Config{})
+	must(err)
+	other, err := memfifo.Open(eps[1], memfifo.Config{Port: DefaultPort})
+	must(err)
+	defer other.Close()
+	full, err := other.NewFIFO(2, make([]byte, 1<<10))
+	must(err)
+	push := n.layer.Domain.Remote(full.Key())
+	for range 4 {
+		must(push.Push(t.Context(), make([]byte, 500)))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if what == "room" { // an Open is sent, and its end finds none
+		dialed := make(chan error)
+		go func() { _, err := n.DialContext(ctx, Network, "1:x"); dialed <- err }()
+		synctest.Wait()
+		for range 10 {
+			go func() {
+				for push.Push(context.Background(), nil) == nil { // until Close
+				}
+			}()
+		}
+		if err := <-dialed; !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+	}
+	n.mu.Lock()
+	p := n.layer.Node(1)
+	p.needsFlush = p.needsFlush || what == "a flush" // as behind a restart of the node
+	n.startControl(p)
+	n.mu.Unlock()
+	synctest.Wait()
+	n.mu.Lock()
+	if !p.controlled {
+		t.Error("nothing waits for it")
+	}
+	n.mu.Unlock()
+	closed := make(chan error, 1)
+	begun := time.Now()
+	go func() { closed <- n.Close() }()
+	select {
+	case <-closed:
+	case <-time.After(time.Hour):
+		t.Error("Close waits for an hour")
+		must(full.Close())
+		<-closed
+	}
+	if took := time.Since(begun); took > 4*memfifo.DefaultPeerTimeout+time.Second {
+		t.Errorf("Close took %v", took)
+	}
 }

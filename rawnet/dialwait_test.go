@@ -93,6 +93,7 @@ func TestDial_NobodyAnswersAtThePort(t *testing.T) {
 		if n := c.nets[0].Counters().Conns; n != 0 {
 			t.Errorf("%d connections are left", n)
 		}
+		must(t, c.nets[0].Close()) // the dial has told it
 	})
 }
 

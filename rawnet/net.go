@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"sync"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/activemsg"
 	"github.com/rawlane/rawlane/internal/incarnation"
+	"github.com/rawlane/rawlane/internal/standstill"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/rawnet/internal/mux"
@@ -210,10 +212,10 @@ func (n *Net) deliver() {
 }
 
 // Close closes the listeners and connections, says so to their other ends, and ends the Net. It
-// waits until the other nodes have confirmed, for as long as they answer: the error names those
-// that have not, and have not left either, without those that were down before, which their
-// connections have told. When Close returns, also a second time, the port is free. Close it before
-// its endpoint.
+// waits for room for that, and until the other nodes have confirmed, for two peer timeouts each at
+// most: the error names those that have not, and have not left either, without those that were
+// down before, which their connections have told. When Close returns, also a second time, the port
+// is free. Close it before its endpoint.
 func (n *Net) Close() error {
 	n.mu.Lock()
 	if n.closed {
@@ -248,8 +250,17 @@ func (n *Net) Close() error {
 	}
 	n.stopped = true
 	n.mu.Unlock()
-	n.running.Wait()
+	n.waitRunning()
 	err := n.layer.Close()
 	n.end()
 	return errors.Join(packets, err)
+}
+
+// waitRunning waits until what is owed to other nodes was sent. Those that give no room, or do not
+// answer a flush, are waited for as long as the domain's own Close waits.
+func (n *Net) waitRunning() {
+	limit, cancel := standstill.WithTimeout(context.Background(), 2*min(n.cfg.PeerTimeout, math.MaxInt64/2))
+	defer cancel()
+	defer context.AfterFunc(limit, n.end)()
+	n.running.Wait()
 }

@@ -150,6 +150,7 @@ func (d *Domain) begin(to mcd.NodeID, service string, resp []byte) (c *call, exp
 	c.node, c.service, c.number, c.response = d.layer.Node(to), service, d.lastCall, resp
 	d.pending[c.number] = c
 	c.node.calls++
+	c.node.called++
 	expect = !c.node.Expected
 	c.node.Expected = true
 	return c, expect
@@ -165,10 +166,16 @@ func (d *Domain) isPending(c *call) func() bool {
 }
 
 // finish ends a call. The caller holds mu.
-func (d *Domain) finish(number uint64, c *call, err error) {
-	delete(d.pending, number)
-	c.node.calls--
+func (d *Domain) finish(c *call, err error) {
+	d.forget(c)
 	c.completion.Complete(err)
+}
+
+// forget has a call be none that waits. The caller holds mu.
+func (d *Domain) forget(c *call) {
+	delete(d.pending, c.number)
+	c.node.calls--
+	c.node.called--
 }
 
 // finished returns a call's response. If it has none yet, nobody waits any more: withdrawn.
@@ -176,8 +183,7 @@ func (d *Domain) finished(c *call) (resp []byte, withdrawn bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.pending[c.number] == c {
-		delete(d.pending, c.number)
-		c.node.calls--
+		d.forget(c)
 		return nil, true
 	}
 	return c.response, false
@@ -215,5 +221,5 @@ func (d *Domain) answered(from mcd.NodeID, r *wire.Record) {
 	if err == nil {
 		c.response = append(c.response, r.Data...)
 	}
-	d.finish(r.Call, c, err)
+	d.finish(c, err)
 }

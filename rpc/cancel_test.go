@@ -11,6 +11,7 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/rpc"
+	"github.com/rawlane/rawlane/rpc/internal/wire"
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
@@ -87,4 +88,50 @@ func TestCall_DiesWithItsNodeWithoutRoom(t *testing.T) {
 			t.Errorf("the handler ran %d times, want once", n)
 		}
 	})
+}
+
+// A second request of a number whose first one runs makes no sense, and has no handler: the first
+// one's ends as its caller cancels it, or dies, and the domain closes.
+func TestCancel_OfANumberThatCameTwice(t *testing.T) {
+	for _, how := range []string{"cancelled", "down", "closed"} {
+		bubble(t, 2, fault.Config{}, rpc.Config{}, func(t *testing.T, c *cluster) {
+			must(t, c.nodes[0].Close())
+			d, err := memfifo.Open(c.eps[0], memfifo.Config{Port: rpc.DefaultPort})
+			must(t, err)
+			defer d.Close()
+			free := make(chan struct{})
+			defer close(free)
+			var began, running atomic.Int32
+			c.serve(t, 1, "wait", func(ctx context.Context, _ mcd.NodeID, _, _ []byte) ([]byte, error) {
+				began.Add(1)
+				running.Add(1)
+				defer running.Add(-1)
+				select {
+				case <-ctx.Done():
+				case <-free:
+				}
+				return nil, nil
+			})
+			r := d.Remote(memfifo.PublicKey(1, 1))
+			for range 2 {
+				must(t, r.Push(t.Context(), wire.AppendRequest(nil, 7, "wait", 0, nil)))
+			}
+			synctest.Wait()
+			if n, s := began.Load(), c.nodes[1].Counters(); n != 1 || s.Served != 1 || s.Malformed != 1 {
+				t.Errorf("%d handlers have begun, want 1: %+v", n, s)
+			}
+			switch how {
+			case "cancelled":
+				must(t, r.Push(t.Context(), wire.AppendHead(nil, wire.Cancellation, wire.OK, 7)))
+			case "down":
+				c.faults[0].Cut(true)
+			case "closed":
+				go func() { _ = c.nodes[1].Close() }()
+			}
+			time.Sleep(time.Hour)
+			if n := running.Load(); n > 0 {
+				t.Errorf("%s: %d handlers run an hour later", how, n)
+			}
+		})
+	}
 }

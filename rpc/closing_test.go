@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/rpc"
+	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
@@ -199,4 +203,87 @@ func TestClose_EndsCallsThatWaitForRoom(t *testing.T) {
 			}
 		}
 	})
+}
+
+// slowLink lets one long frame go each half a second, while it is slow.
+type slowLink struct {
+	transport.Link
+	slow bool
+	next time.Time
+}
+
+func (l *slowLink) Send(frames []transport.Frame) (int, error) {
+	for i, f := range frames {
+		if l.slow && len(f.Payload) > 200 {
+			if time.Now().Before(l.next) {
+				continue
+			}
+			l.next = time.Now().Add(500 * time.Millisecond)
+		}
+		if _, err := l.Link.Send(frames[i : i+1]); err != nil {
+			return i, err
+		}
+	}
+	return len(frames), nil
+}
+
+// openSlow opens a node that calls, and one whose responses are long; slow has them go slowly.
+func openSlow(t *testing.T) (caller, server *rpc.Domain, slow func()) {
+	t.Helper()
+	l := &slowLink{}
+	eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1},
+		Wrap: func(n mcd.NodeID, _ int, inner transport.Link) transport.Link {
+			if n == 0 {
+				return inner
+			}
+			l.Link = inner
+			return l
+		}})
+	caller, err := rpc.Open(eps[0], rpc.Config{})
+	must(t, err)
+	server, err = rpc.Open(eps[1], rpc.Config{})
+	must(t, err)
+	long := func(context.Context, mcd.NodeID, []byte, []byte) ([]byte, error) { return make([]byte, 60_000), nil }
+	_, err = server.Serve("long", rpc.ServerConfig{Handler: long})
+	must(t, err)
+	_, err = caller.Call(t.Context(), 1, "long", nil)
+	must(t, err)
+	return caller, server, func() { l.slow = true }
+}
+
+// A server closes soon behind a node that takes responses slowly: those for which nobody waits any
+// more are not sent, and the others for two peer timeouts. It names the node that has not taken these.
+func TestClose_BehindANodeThatIsSlow(t *testing.T) {
+	for how, most := range map[string]time.Duration{"given up": 2, "too late": 2, "waits": 5} {
+		t.Run(how, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { closeBehindSlow(t, how, most) }) })
+	}
+}
+
+func closeBehindSlow(t *testing.T, how string, most time.Duration) {
+	caller, server, slow := openSlow(t)
+	slow()
+	ctx, cancel := context.WithCancel(t.Context())
+	if how == "too late" {
+		ctx = slowClock{ctx, time.Now().Add(time.Second)}
+	}
+	var calls sync.WaitGroup
+	for range 200 {
+		calls.Go(func() { _, _ = caller.Call(ctx, 1, "long", nil) })
+	}
+	time.Sleep(time.Second)
+	if how == "given up" {
+		cancel()
+	}
+	time.Sleep(time.Minute)
+	begun := time.Now()
+	err := server.Close()
+	if took := time.Since(begun); took > most*memfifo.DefaultPeerTimeout {
+		t.Errorf("Close took %v", took)
+	}
+	if how == "waits" && (err == nil || !strings.Contains(err.Error(), "node 0 has not taken its responses")) {
+		t.Errorf("Close: %v", err)
+	}
+	cancel()
+	calls.Wait()
+	_ = caller.Close()
 }

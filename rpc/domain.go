@@ -63,6 +63,9 @@ type Domain struct {
 	frame int                    // the longest record that fits a frame
 	ended context.Context
 	end   context.CancelFunc
+	// sending ends as Close gives up the responses that wait for room.
+	sending context.Context
+	giveUp  context.CancelFunc
 
 	mu       sync.Mutex // guards all below, and what says so elsewhere; taken inside memfifo's lock
 	closed   bool
@@ -74,15 +77,18 @@ type Domain struct {
 	record   wire.Record // that is being handled
 	spare    spare
 	stats    Counters
-	running  sync.WaitGroup // goroutines of ours
+	running  sync.WaitGroup     // goroutines of ours
+	unbound  context.CancelFunc // set: giveUp is due, at the latest when this is called
 }
 
 // node is another node, or this one. Domain.mu guards it.
 type node struct {
 	activemsg.Node           // expected, as there are calls, or were before the last sweep
 	calls          int       // to it, and of it, that have no response yet
+	called         int       // of calls, those to it
 	responses      responses // that wait for room
 	responding     bool      // a worker sends them, or will
+	untaken        bool      // Close has given some up, for which there was no room
 	answered       int       // Lives, when the response was taken that is being sent
 	waits          func() bool
 }
@@ -111,10 +117,11 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Domain, error) {
 	}
 	d.jobs.cancels = map[callName]*callContext{}
 	d.ended, d.end = context.WithCancel(context.Background())
+	d.sending, d.giveUp = context.WithCancel(context.Background())
 	d.mu.Lock() // a record may come before the layer is known
 	defer d.mu.Unlock()
 	var err error
-	d.layer, err = activemsg.Open(ep, memfifo.Config{Port: cfg.Port, PeerTimeout: cfg.PeerTimeout},
+	d.layer, err = activemsg.Open(ep, memfifo.Config{Port: cfg.Port, PeerTimeout: cfg.PeerTimeout, Refused: d.refused},
 		memfifo.HandlerConfig{Record: d.receive, Down: d.down}, d.newNode)
 	if err != nil {
 		return nil, fmt.Errorf("rpc: %w", err)
@@ -136,8 +143,8 @@ func (d *Domain) Counters() Counters {
 
 // sweep looks at the nodes, from time to time. The probing of those with which there are no calls
 // ends: so the domain below is not told of each call. Of the others, those that the table did not
-// have when they were called first are probed from now on, and those that refuse calls are found.
-// If another port's function, which may run in a wait, ends the goroutine, another one goes on.
+// have when they were called first are probed from now on. If another port's function, which may
+// run in a wait, ends the goroutine, another one goes on.
 func (d *Domain) sweep() {
 	defer func() {
 		if !d.isClosed() {
@@ -168,18 +175,7 @@ func (d *Domain) sweep() {
 		}
 		for _, p := range busy {
 			d.expect(p)
-			d.checkTaken(p)
 		}
-	}
-}
-
-// checkTaken fails the calls to a node that refuses their records, of which only a flush tells.
-func (d *Domain) checkTaken(p *node) {
-	if err := d.layer.Domain.Flush(d.ended, p.ID); errors.Is(err, memfifo.ErrAccess) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.failCalls(p.ID, fmt.Errorf("%w: the node is up, and what it has on port %d takes no calls "+
-			"(is that another program's?)", ErrNoService, d.cfg.Port))
 	}
 }
 
@@ -238,11 +234,23 @@ func (d *Domain) down(err *memfifo.PeerDownError) {
 	d.cancelNode(err.Node)
 }
 
+// refused fails the calls to a node that refuses their records: memfifo's Config.Refused. They are
+// of the node's present life: what has the port there has had it since before that began. Calls of
+// a later life are its own, whatever a Flush would tell of this one.
+func (d *Domain) refused(err *memfifo.AccessError) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err.ID == activemsg.HandlerID && d.layer.Node(err.Node).called > 0 {
+		d.failCalls(err.Node, fmt.Errorf("%w: the node is up, and what it has on port %d takes no calls "+
+			"(is that another program's?)", ErrNoService, d.cfg.Port))
+	}
+}
+
 // failCalls ends the calls to a node. The caller holds mu.
 func (d *Domain) failCalls(to mcd.NodeID, err error) {
-	for number, c := range d.pending {
+	for _, c := range d.pending {
 		if c.node.ID == to {
-			d.finish(number, c, err)
+			d.finish(c, err)
 		}
 	}
 }
@@ -254,10 +262,11 @@ func (d *Domain) isClosed() bool {
 }
 
 // Close ends the domain: calls that wait fail with ErrClosed, the contexts of handlers are
-// cancelled, and Close waits until they have returned. Then it tells the other nodes: the error
-// names those that have not confirmed, and have not left either, without those that were down
-// before, which calls have told. When Close returns, also a second time, the port is free. Handlers
-// must not call it. Close it before its endpoint.
+// cancelled, and Close waits until they have returned. Their responses wait for room for two peer
+// timeouts at most. Then it tells the other nodes, and waits as long for what they confirm: the
+// error names those that have not taken a response or not confirmed, and have not left either,
+// without those that were down before, which calls have told. When Close returns, also a second
+// time, the port is free. Handlers must not call it. Close it before its endpoint.
 func (d *Domain) Close() error {
 	d.mu.Lock()
 	if d.closed {
@@ -268,12 +277,28 @@ func (d *Domain) Close() error {
 	defer close(d.over)
 	d.closed = true
 	d.layer.Closing()
-	for number, c := range d.pending {
-		d.finish(number, c, ErrClosed)
+	for _, c := range d.pending {
+		d.finish(c, ErrClosed)
 	}
 	d.jobs.close()
+	d.boundResponses()
 	d.mu.Unlock()
 	d.end()
 	d.running.Wait()
-	return d.layer.Close()
+	return errors.Join(d.untaken(), d.layer.Close())
+}
+
+// untaken ends the bound of responses, and names the nodes that have not taken theirs.
+func (d *Domain) untaken() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.giveUp()
+	d.unbound()
+	var errs []error
+	for _, p := range d.layer.Nodes {
+		if p.untaken {
+			errs = append(errs, fmt.Errorf("node %d has not taken its responses: %w", p.ID, context.DeadlineExceeded))
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -124,6 +124,42 @@ func TestCall_AnotherProgramsPort(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		must(t, <-beside)
+		must(t, c.nodes[0].Close()) // the call has told it
+	})
+}
+
+// What a node's former program has refused fails no call to the domain that has the port now, also one
+// that takes long; and a program that refuses calls is known at once, each time.
+func TestCall_BehindAnotherProgramsPort(t *testing.T) {
+	bubble(t, 2, fault.Config{}, rpc.Config{}, func(t *testing.T, c *cluster) {
+		must(t, c.nodes[1].Close())
+		other, err := memfifo.Open(c.eps[1], memfifo.Config{Port: rpc.DefaultPort})
+		must(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancelled := asked{ctx, cancel} // given up as it is sent
+		if _, err := c.nodes[0].Call(cancelled, 1, "slow", nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("given up: %v", err)
+		}
+		for range 3 {
+			begun := time.Now()
+			_, err = c.nodes[0].Call(t.Context(), 1, "slow", nil)
+			if took := time.Since(begun); !errors.Is(err, rpc.ErrNoService) || took > time.Second {
+				t.Errorf("another program's: %v after %v", err, took)
+			}
+		}
+		must(t, other.Close())
+		time.Sleep(time.Hour)
+		c.nodes[1], err = rpc.Open(c.eps[1], rpc.Config{})
+		must(t, err)
+		c.serve(t, 1, "slow", func(context.Context, mcd.NodeID, []byte, []byte) ([]byte, error) {
+			time.Sleep(5 * memfifo.DefaultPeerTimeout)
+			return []byte("done"), nil
+		})
+		for range 2 {
+			if resp, err := c.nodes[0].Call(t.Context(), 1, "slow", nil); string(resp) != "done" || err != nil {
+				t.Errorf("an hour later: %q, %v", resp, err)
+			}
+		}
 	})
 }
 

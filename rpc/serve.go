@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/rawlane/rawlane/internal/activemsg"
+	"github.com/rawlane/rawlane/internal/standstill"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/rpc/internal/wire"
@@ -72,14 +75,11 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// serve takes a request, unless its node takes no responses. The caller holds mu.
+// serve takes a request. The caller holds mu.
 func (d *Domain) serve(from memfifo.Sender, r *wire.Record) {
 	s := d.servers[string(r.Service)]
-	waiting := d.layer.Node(from.Node()).responses.len()
 	switch {
-	case waiting-maxRefusals >= d.cfg.Backlog: // Config.Backlog may be any number
-		d.stats.Refused++
-	case waiting >= d.cfg.Backlog:
+	case d.layer.Node(from.Node()).responses.len() >= d.cfg.Backlog:
 		d.refuse(from, r.Call, wire.Overloaded)
 	case d.closed:
 		d.refuse(from, r.Call, wire.Closing)
@@ -128,16 +128,20 @@ func (d *Domain) reply(from memfifo.Sender, b []byte) {
 
 // respondLater has a worker send a response. The caller holds mu.
 func (d *Domain) respondLater(p *node, b []byte) {
-	p.responses.push(b)
+	p.responses.push(response{rec: b})
 	if !p.responding {
 		p.responding = true
 		d.submit(&job{node: p})
 	}
 }
 
-// refuse answers a request whose handler does not run. The caller holds mu.
+// refuse answers a request whose handler does not run, unless too many of its node's wait for their
+// answers. The caller holds mu.
 func (d *Domain) refuse(from memfifo.Sender, call uint64, s wire.Status) {
 	d.stats.Refused++
+	if d.layer.Node(from.Node()).responses.len()-maxRefusals >= d.cfg.Backlog { // which may be any number
+		return
+	}
 	d.reply(from, wire.AppendHead(d.spare.getMemory(), wire.Response, s, call))
 }
 
@@ -155,7 +159,7 @@ func (d *Domain) run(j *job) {
 			d.spare.putMemory(b)
 			return
 		}
-		p.responses.push(b)
+		p.responses.push(response{b, j.ctx.at, j.ctx.withdrawn})
 		if p.responding {
 			return
 		}
@@ -166,11 +170,11 @@ func (d *Domain) run(j *job) {
 
 // respond sends the responses that wait for a node. The caller holds mu, which is free meanwhile.
 func (d *Domain) respond(p *node) {
-	var b []byte // that is being sent
+	var r response // that is being sent
 	defer func() {
 		p.responding = false
-		if b != nil && p.answered == p.Lives { // an inline handler has ended the goroutine
-			p.responses.unpop(b)
+		if r.rec != nil && p.answered == p.Lives { // an inline handler has ended the goroutine
+			p.responses.unpop(r)
 		}
 		if p.responses.len() > 0 {
 			p.responding = true
@@ -178,18 +182,23 @@ func (d *Domain) respond(p *node) {
 		}
 	}()
 	for p.responses.len() > 0 {
-		b = p.responses.pop()
+		r = p.responses.pop()
 		p.answered = p.Lives
-		d.respondOne(p, b)
-		d.spare.putMemory(b)
-		b = nil
+		if !p.responses.isCancelled(r) {
+			d.respondOne(p, r)
+		}
+		d.spare.putMemory(r.rec)
+		r = response{}
 	}
 }
 
 // respondOne sends a response. While it waits for room another worker has this one's place: nodes
-// that take no responses hold up nobody else's requests. The caller holds mu, which is free
-// meanwhile. If it fails, the caller's node is down: nobody waits.
-func (d *Domain) respondOne(p *node, b []byte) {
+// that take no responses hold up nobody else's requests. One that does not go at once is dropped if
+// its call was cancelled; if the deadline has passed, the caller hears that alone. The caller holds
+// mu, which is free meanwhile. If it fails, the caller's node is down, and nobody waits; or the
+// domain closes, and the node takes nothing.
+func (d *Domain) respondOne(p *node, r response) {
+	b := r.rec
 	if len(b) <= d.frame {
 		d.mu.Unlock()
 		err := p.To.PostPush(b)
@@ -198,39 +207,88 @@ func (d *Domain) respondOne(p *node, b []byte) {
 			return
 		}
 	}
+	if r.over {
+		return
+	}
+	if !r.at.IsZero() && !time.Now().Before(r.at) {
+		b = wire.AppendHead(b[:0], wire.Response, wire.Expired, wire.CallOf(b))
+	}
 	d.jobs.workers--
 	d.startNext()
 	d.mu.Unlock()
+	var err error
 	defer func() { // also if an inline handler ends the goroutine
 		d.mu.Lock()
 		d.jobs.workers++
+		p.untaken = p.untaken || errors.Is(err, context.Canceled)
 	}()
-	_ = p.To.PushReconnect(context.Background(), b, p.waits)
+	err = p.To.PushReconnect(d.sending, b, p.waits)
+}
+
+// boundResponses has responses be given up that find no room for two peer timeouts behind the last
+// handler of a domain that closes. The caller holds mu.
+func (d *Domain) boundResponses() {
+	if d.closed && len(d.jobs.cancels) == 0 && d.unbound == nil {
+		limit, cancel := standstill.WithTimeout(context.Background(), 2*min(d.cfg.PeerTimeout, math.MaxInt64/2))
+		d.unbound = cancel // by Close, at the latest
+		context.AfterFunc(limit, d.giveUp)
+	}
+}
+
+// response is one that is to be sent.
+type response struct {
+	rec  []byte
+	at   time.Time // its call's deadline; zero: there is none, or it says why no handler ran
+	over bool      // the call was cancelled before its handler returned
 }
 
 // responses are those that wait, in the order in which their handlers have ended. Each moves in
 // memory once, in the mean, however many wait.
 type responses struct {
-	all  [][]byte
-	sent int // of all, those at the front
+	all       []response
+	sent      int                 // of all, those at the front
+	cancelled map[uint64]struct{} // calls that are given up, and may have a response in all; or nil
 }
 
-func (r *responses) len() int { return len(r.all) - r.sent }
+func (s *responses) len() int { return len(s.all) - s.sent }
 
-func (r *responses) push(b []byte) { r.all = append(r.all, b) }
+func (s *responses) push(r response) { s.all = append(s.all, r) }
 
 // pop removes the first; there is one.
-func (r *responses) pop() []byte {
-	b := r.all[r.sent]
-	r.all[r.sent] = nil
-	if r.sent++; 2*r.sent >= len(r.all) {
-		r.all, r.sent = slices.Delete(r.all, 0, r.sent), 0
+func (s *responses) pop() response {
+	r := s.all[s.sent]
+	s.all[s.sent] = response{}
+	if s.sent++; 2*s.sent >= len(s.all) {
+		s.all, s.sent = slices.Delete(s.all, 0, s.sent), 0
 	}
-	return b
+	return r
 }
 
 // unpop puts back in front what pop has returned.
-func (r *responses) unpop(b []byte) { r.all = slices.Insert(r.all, r.sent, b) }
+func (s *responses) unpop(r response) { s.all = slices.Insert(s.all, s.sent, r) }
+
+// cancel has the response to a call be dropped, if it is among those that wait.
+func (s *responses) cancel(call uint64) {
+	if s.len() == 0 || len(s.cancelled) >= maxRefusals {
+		return
+	}
+	if s.cancelled == nil {
+		s.cancelled = map[uint64]struct{}{}
+	}
+	s.cancelled[call] = struct{}{}
+}
+
+// isCancelled reports whether nobody waits for a response that pop has returned.
+func (s *responses) isCancelled(r response) bool {
+	if s.cancelled == nil {
+		return false
+	}
+	_, is := s.cancelled[wire.CallOf(r.rec)]
+	if s.len() == 0 {
+		s.cancelled = nil
+	}
+	return is
+}
 
 // handleUnlocked is handle without mu. The caller holds that, and does so again also if the handler
 // does not return.

@@ -2,12 +2,15 @@ package rpc
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/memfifo"
 )
 
@@ -45,5 +48,59 @@ func TestSweep_HasASuccessor(t *testing.T) {
 		cancel()
 		<-called
 		wantNoFrames(t, sent)
+	})
+}
+
+// A node that acknowledges what comes and never answers holds up nobody else's calls: one that
+// refuses them is found, and the domain closes.
+func TestSweep_BesideANodeThatNeverAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps := mcdtest.Open(t, 3, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+		d, err := Open(eps[0], Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var others [3]*memfifo.Domain // another program's
+		for node := 1; node < len(others); node++ {
+			if others[node], err = memfifo.Open(eps[node], memfifo.Config{Port: DefaultPort}); err != nil {
+				t.Fatal(err)
+			}
+			defer others[node].Close()
+		}
+		full, err := others[1].NewFIFO(2, make([]byte, 1<<10)) // behind which all is held
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer full.Close()
+		for range 4 {
+			if err := d.layer.Domain.Remote(full.Key()).Push(t.Context(), make([]byte, 500)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		silent := make(chan error, 1)
+		go func() { _, err := d.Call(t.Context(), 1, "x", nil); silent <- err }()
+		time.Sleep(5 * memfifo.DefaultPeerTimeout)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		begun := time.Now()
+		if _, err = d.Call(ctx, 2, "x", nil); !errors.Is(err, ErrNoService) {
+			t.Errorf("%v", err)
+		}
+		if took := time.Since(begun); took > 2*memfifo.DefaultPeerTimeout {
+			t.Errorf("it took %v", took)
+		}
+		select {
+		case err := <-silent:
+			t.Errorf("the node has answered: %v", err)
+		default:
+		}
+		begun = time.Now()
+		_ = d.Close()
+		if took := time.Since(begun); took > 3*memfifo.DefaultPeerTimeout {
+			t.Errorf("Close took %v", took)
+		}
+		if err := <-silent; !errors.Is(err, ErrClosed) {
+			t.Errorf("%v", err)
+		}
 	})
 }

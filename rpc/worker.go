@@ -81,8 +81,11 @@ func (s *jobs) first() *job {
 // cancel ends a request, of which nobody waits for the response. The caller holds mu.
 func (d *Domain) cancel(n callName) {
 	if c := d.jobs.cancels[n]; c != nil {
+		c.withdrawn = true
 		c.end(context.Canceled)
 		d.drop(func(j *job) bool { return j.name == n })
+	} else if p := d.layer.Nodes[n.node]; p != nil {
+		p.responses.cancel(n.call)
 	}
 }
 
@@ -138,8 +141,14 @@ func (s *jobs) close() {
 	s.idle = nil
 }
 
-// serveLater has a worker run a request's handler. The caller holds mu.
+// serveLater has a worker run a request's handler, unless a request of that number runs or waits:
+// a cancellation could not end both. The caller holds mu.
 func (d *Domain) serveLater(s *Server, from memfifo.Sender, r *wire.Record) {
+	name := callName{from.Node(), r.Call}
+	if d.jobs.cancels[name] != nil {
+		d.stats.Malformed++
+		return
+	}
 	if len(d.jobs.queue) >= d.cfg.Backlog {
 		d.dropLate()
 	}
@@ -154,7 +163,7 @@ func (d *Domain) serveLater(s *Server, from memfifo.Sender, r *wire.Record) {
 		from.Expect() // if it dies, nobody waits for the response
 	}
 	j := &job{
-		server: s, node: p, life: p.Lives, name: callName{from.Node(), r.Call}, ctx: newCallContext(r.Left),
+		server: s, node: p, life: p.Lives, name: name, ctx: newCallContext(r.Left),
 		req: append(d.spare.getMemory(), r.Data...), buf: d.spare.getMemory(),
 	}
 	d.jobs.cancels[j.name] = j.ctx
@@ -264,12 +273,14 @@ func (d *Domain) done(j *job) {
 	j.node.calls--
 	j.ctx.end(context.Canceled)
 	d.spare.putMemory(j.req)
+	d.boundResponses()
 }
 
 // callContext is the context of a handler. Its channel and timer are made when somebody asks for
 // them: most handlers do not.
 type callContext struct {
-	at time.Time // zero: no deadline
+	at        time.Time // zero: no deadline
+	withdrawn bool      // its caller has cancelled it; guarded by Domain.mu
 
 	mu    sync.Mutex // guards what follows; taken inside Domain.mu
 	err   error

@@ -110,10 +110,10 @@ func (l *Layer[N]) KnowDown(node mcd.NodeID) {
 // Close flushes and closes the domain. The error names the nodes that have not confirmed what was
 // pushed to them. It does not name those that were down before Closing, of which Down or KnowDown
 // was told, those to which nothing was under way, and those that have left: a cluster that ends has
-// some such.
+// some such. Nor does it tell that another program has a node's port, which refuses the records.
 func (l *Layer[N]) Close() error {
 	l.Closing()
-	errs := []error{withoutDown(l.Domain.Close())}
+	errs := []error{untold(l.Domain.Close())}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var named []mcd.NodeID
@@ -131,16 +131,20 @@ func (l *Layer[N]) Close() error {
 	return errors.Join(errs...)
 }
 
-// withoutDown returns what is left of an error without nodes that are down.
-func withoutDown(err error) error {
+// untold returns what is left of an error without nodes that are down, and without refusals of the
+// layer's records: what dialed or called there has failed. Those of other memory are left.
+func untold(err error) error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var rest []error
 		for _, e := range joined.Unwrap() {
-			rest = append(rest, withoutDown(e))
+			rest = append(rest, untold(e))
 		}
 		return errors.Join(rest...)
 	}
 	if _, down := errors.AsType[*memfifo.PeerDownError](err); down {
+		return nil
+	}
+	if refused, ok := errors.AsType[*memfifo.AccessError](err); ok && refused.ID == HandlerID {
 		return nil
 	}
 	return err

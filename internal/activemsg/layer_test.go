@@ -144,3 +144,28 @@ func TestLayer_DownAsItCloses(t *testing.T) {
 		}
 	})
 }
+
+// Close does not tell that another program, which a node's port is, has refused the layer's records;
+// what it has refused of other memory it tells.
+func TestLayer_AnotherProgramsPort(t *testing.T) {
+	const window = 9
+	for _, id := range []uint16{activemsg.HandlerID, window} {
+		synctest.Test(t, func(t *testing.T) {
+			eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+			h := memfifo.HandlerConfig{Record: func(memfifo.Sender, []byte) {}, Down: func(*memfifo.PeerDownError) {}}
+			a := open(t, eps[0], h)
+			other, err := memfifo.Open(eps[1], memfifo.Config{})
+			must(t, err)
+			must(t, a.Node(1).To.Push(t.Context(), []byte("hello?")))
+			if id != activemsg.HandlerID {
+				must(t, a.Domain.Remote(memfifo.Key{Node: 1, ID: id}).Put(t.Context(), 0, []byte("hello?")))
+			}
+			err = a.Close()
+			refused, ok := errors.AsType[*memfifo.AccessError](err)
+			if ok != (id == window) || ok && refused.ID != window || !ok && err != nil {
+				t.Errorf("id %d is refused: Close: %v", id, err)
+			}
+			must(t, other.Close())
+		})
+	}
+}

@@ -98,12 +98,15 @@ func AppendHead(b []byte, k Kind, s Status, call uint64) []byte {
 	return binary.BigEndian.AppendUint64(b, call)
 }
 
+// CallOf returns the number of the call that a record is of, which has HeadLen bytes at least.
+func CallOf(rec []byte) uint64 { return binary.BigEndian.Uint64(rec[4:]) }
+
 // Parse reads a record. With ErrVersion the call is known, and the kind is that of this version.
 func (r *Record) Parse(b []byte) error {
 	if len(b) < HeadLen {
 		return ErrMalformed
 	}
-	*r = Record{Kind: Kind(b[0] & 0xf), Status: Status(b[1]), Call: binary.BigEndian.Uint64(b[4:])}
+	*r = Record{Kind: Kind(b[0] & 0xf), Status: Status(b[1]), Call: CallOf(b)}
 	if b[0]>>4 != Version && !(r.Kind == Response && r.Status == WrongVersion) {
 		return ErrVersion
 	}
