@@ -291,7 +291,13 @@ func (p *hostfileParser) missingBefore(i int) int {
 	return before + 1
 }
 
+// validHostName reports whether a text may be a host's name. None ends in a number (RFC 1123 §2.1):
+// 10.0.0.300 is an address with a slip.
 func validHostName(s string) bool {
+	name := strings.TrimSuffix(s, ".")
+	if strings.Trim(name[strings.LastIndexByte(name, '.')+1:], "0123456789") == "" {
+		return false
+	}
 	if s == "" || len(s) > 253 || s[0] == '-' || s[0] == '.' {
 		return false
 	}
