@@ -61,6 +61,13 @@ func (c *ClusterFlags) validateUDP() error {
 			return cli.Misuse("--listen %q: %v", c.listen, err)
 		}
 	}
+	if c.seeds != "" {
+		for seed := range strings.SplitSeq(c.seeds, ",") {
+			if err := udp.CheckSeed(seed); err != nil {
+				return cli.Misuse("--seeds: %v", err)
+			}
+		}
+	}
 	switch {
 	case c.NICs > 1:
 		return cli.Misuse("--nics %d: --listen and --seeds are for one (a --hostfile lists more)", c.NICs)
