@@ -66,3 +66,35 @@ func TestArchitectureListsThePackages(t *testing.T) {
 		t.Errorf("docs/architecture.md does not name %s", strings.Join(missing, ", "))
 	}
 }
+
+// Where a user meets ports, those that the library's packages take are named.
+func TestDocs_PortsOfTheLibrary(t *testing.T) {
+	files, _ := sources(t)
+	taken := []string{"246 to 248"} // of package mpi: its own, and the two behind it
+	for _, f := range files {
+		if private.MatchString(f.dir) {
+			continue
+		}
+		text, err := os.ReadFile(path.Join(f.dir, f.name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`Port mcd\.PortID = (\d+)`).FindAllStringSubmatch(string(text), -1) {
+			taken = append(taken, m[1])
+		}
+	}
+	if len(taken) < 8 {
+		t.Errorf("found %v alone", taken)
+	}
+	for _, page := range []string{"mcd/port.go", "docs/two-machines.md", "docs/wire-format.md", "docs/without-root.md"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, port := range taken {
+			if !regexp.MustCompile(`\b` + port + `\b`).Match(text) {
+				t.Errorf("%s does not name port %s", page, port)
+			}
+		}
+	}
+}

@@ -67,6 +67,9 @@ func ReadHostfile(path string) (*Hostfile, error) {
 		return nil, err
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s: is a folder (want a file with a line for each node)", path)
+	}
 	return ParseHostfile(path, f)
 }
 
@@ -117,8 +120,12 @@ func (p *hostfileParser) read(r io.Reader) error {
 			}
 		}
 	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("%s:%d: %w", p.file, p.line+1, err)
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		p.line++
+		return p.fault("longer than %d bytes (want number, MAC or host name, interface on each line)",
+			bufio.MaxScanTokenSize)
+	} else if err != nil {
+		return fmt.Errorf("%s: %w", p.file, err)
 	}
 	if len(faults) > 0 { // what is missing may stand on these lines
 		return errors.Join(faults...)
@@ -291,7 +298,13 @@ func (p *hostfileParser) missingBefore(i int) int {
 	return before + 1
 }
 
+// validHostName reports whether a text may be a host's name. None ends in a number (RFC 1123 §2.1):
+// 10.0.0.300 is an address with a slip.
 func validHostName(s string) bool {
+	name := strings.TrimSuffix(s, ".")
+	if strings.Trim(name[strings.LastIndexByte(name, '.')+1:], "0123456789") == "" {
+		return false
+	}
 	if s == "" || len(s) > 253 || s[0] == '-' || s[0] == '.' {
 		return false
 	}

@@ -58,6 +58,11 @@ func TestHostfileFaults(t *testing.T) {
 		{"one MAC twice", "0 02:00:00:00:00:01\n1 02:00:00:00:00:01\n", "hosts:2: MAC 02:00:00:00:00:01 is on line 1 too"},
 		{"neither address nor name", "0 10.0.0.1:0\n", `hosts:1: "10.0.0.1:0" is neither a MAC`},
 		{"port out of range", "0 node0:65536\n", `hosts:1: "node0:65536" is neither a MAC`},
+		{"an address with a slip", "0 10.0.0.1\n1 10.0.0.300\n", `hosts:2: "10.0.0.300" is neither a MAC`},
+		{"an address with a slip, and its port", "0 10.0.0.300:7401\n", `hosts:1: "10.0.0.300:7401" is neither a MAC`},
+		{"an address with a part too many", "0 10.0.0.1.2. eth0\n", `hosts:1: "10.0.0.1.2." is neither a MAC`},
+		{"a number alone", "0 12 eth0\n", `hosts:1: "12" is neither a MAC (want 02:00:00:00:00:01) nor a host name`},
+		{"a line too long", "0 a\n" + strings.Repeat("x", 1<<17), "hosts:2: longer than 65536 bytes (want number, MAC"},
 		{"half a bracket", "0 [10.0.0.1\n", `hosts:1: "[10.0.0.1" is neither a MAC`},
 		{"one address with its port and without", "0 10.0.0.1\n1 10.0.0.1:27401\n", "hosts:2: address 10.0.0.1:27401 is on line 1 too"},
 		{"one address in two ways", "0 fd00::1\n1 [FD00:0::1]\n", "hosts:2: address [FD00:0::1] is on line 1 too"},
@@ -185,6 +190,14 @@ func TestSelf_NamesOfOneHost(t *testing.T) {
 		if got := sameHost(c.file, c.host); got != c.want {
 			t.Errorf("%s in the file, %s here: %v, want %v", c.file, c.host, got, c.want)
 		}
+	}
+}
+
+// A folder has no lines.
+func TestReadHostfile_Folder(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := ReadHostfile(dir); err == nil || err.Error() != dir+": is a folder (want a file with a line for each node)" {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -61,6 +61,10 @@ type PortOptions struct {
 // OpenPort acquires a port. It is the caller's alone until Close: ErrPortBusy if another owner has
 // it, in this process or in another one that shares a link's interface and cluster.
 //
+// Programs choose from 0 to 245. The library's packages have the others, unless they are told
+// which: 246 to 248 message passing, 249 calls, 250 and 251 connections, 252 start and exchanges,
+// 253 remote memory, 254 barriers, 255 discovery.
+//
 // Source: MCD §2.3.
 func (e *Endpoint) OpenPort(id PortID, opts PortOptions) (*Port, error) {
 	if err := e.reservePort(id); err != nil {

@@ -10,7 +10,7 @@ import (
 
 // Bounds and defaults.
 const (
-	// DefaultPort is that of messages; barriers have the next one.
+	// DefaultPort is that of messages; the next one is of barriers, the one behind of multicasts.
 	DefaultPort mcd.PortID = 246
 	// maxPort is the last one that has two behind it.
 	maxPort = math.MaxUint8 - 2

@@ -81,7 +81,10 @@ func (r *Ring) Validate() error {
 	if r == nil {
 		r = new(Ring)
 	}
-	if len(r.Keys) == 0 || len(r.Keys) > MaxKeys {
+	if len(r.Keys) == 0 {
+		return fmt.Errorf("%w: 0 keys (want 1 to %d: rawlane key makes one)", ErrFormat, MaxKeys)
+	}
+	if len(r.Keys) > MaxKeys {
 		return fmt.Errorf("%w: %d keys (want 1 to %d)", ErrFormat, len(r.Keys), MaxKeys)
 	}
 	for i, k := range r.Keys {

@@ -59,7 +59,7 @@ func TestParse(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{key(1), ""},
 		{"# a comment\n\n  " + key(1) + "  # the first\r\n" + key(2) + "\nencrypt\n", ""},
-		{"", "0 keys"},
+		{"", "0 keys (want 1 to 4: rawlane key makes one)"},
 		{key(0), "is zero"},
 		{key(1) + "\n" + key(1), "occurs twice"},
 		{key(1)[1:], "k:1: bad key file: 63 characters"},

@@ -135,6 +135,11 @@ func withPort(addr string) (string, error) {
 	if _, err := strconv.ParseUint(port, 10, 16); errors.Is(err, strconv.ErrRange) {
 		return "", fmt.Errorf("port %s: want 65535 at most", port)
 	}
+	name := strings.TrimSuffix(host, ".")
+	if _, err := netip.ParseAddr(host); err != nil &&
+		strings.Trim(name[strings.LastIndexByte(name, '.')+1:], "0123456789") == "" {
+		return "", fmt.Errorf("%s is no IP address, and no host's name ends in a number (%s)", host, addrForm)
+	}
 	return net.JoinHostPort(host, port), nil
 }
 

@@ -37,6 +37,13 @@ type seed struct {
 	srv  string         // if it is a service: the name of its SRV records
 }
 
+// CheckSeed says what is wrong with the form of a seed, as Config takes it: an address whose port
+// is not 0, or srv: and the name of SRV records. No name of a host is looked up.
+func CheckSeed(text string) error {
+	_, err := parseSeed(text)
+	return err
+}
+
 func parseSeed(text string) (seed, error) {
 	if name, is := strings.CutPrefix(text, srvPrefix); is {
 		if len(name) == 0 || strings.ContainsAny(name, ":/ ") {
@@ -49,10 +56,17 @@ func parseSeed(text string) (seed, error) {
 	if err != nil {
 		return seed{}, fmt.Errorf("seed %q: %w, or SRV records such as srv:_rawlane._udp.example.org", text, err)
 	}
-	at, _ := netip.ParseAddrPort(addr) // else it is a name
-	if at.IsValid() && at.Port() == 0 {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return seed{}, fmt.Errorf("seed %q: %w", text, err)
+	}
+	switch number, err := net.LookupPort("udp", port); {
+	case err != nil:
+		return seed{}, fmt.Errorf("seed %q: port %q is neither a number nor the name of one", text, port)
+	case number == 0:
 		return seed{}, fmt.Errorf("seed %q: nobody listens on port 0", text)
 	}
+	at, _ := netip.ParseAddrPort(addr) // else it is a name
 	return seed{text: addr, at: at}, nil
 }
 

@@ -159,6 +159,29 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
+// A seed that can lead nowhere is an error at once, and no name is looked up for it.
+func TestSeeds_Impossible(t *testing.T) {
+	for seed, want := range map[string]string{
+		"foo:bar": `port "bar" is neither a number`, "foo:0": "nobody listens on port 0", "10.0.0.1:0": "nobody listens on port 0",
+		"foo:65536": "port 65536: want 65535 at most", "foo:-1": `port "-1" is neither a number`,
+		"10.0.0.300": "10.0.0.300 is no IP address", "10.0.0.300:7401": "10.0.0.300 is no IP address", "12": "12 is no IP address",
+		"10.0.0.1.2.:7401": "no host's name ends in a number", "srv:": "no name of SRV records", "": "not an address",
+	} {
+		if err := udp.CheckSeed(seed); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", seed, err, want)
+		}
+		l, err := udp.Open("127.0.0.1:0", udp.Config{Seeds: []string{seed}})
+		if err == nil {
+			t.Errorf("%q is taken by %v", seed, l.Close())
+		}
+	}
+	for _, seed := range []string{"foo", "foo2:7401", "3com.example.org", "10.0.0.1", "fd00::1", "[fd00::1]:7401", "srv:_x._udp.example.org"} {
+		if err := udp.CheckSeed(seed); err != nil {
+			t.Errorf("%q: %v", seed, err)
+		}
+	}
+}
+
 // A service that has no records yet is asked again, and its hosts may change.
 func TestSeeds_AreLookedUpAgain(t *testing.T) {
 	first, second := open(t, 1, "127.0.0.1:0"), open(t, 2, "127.0.0.1:0")

@@ -71,7 +71,18 @@ func (t *Topology) Ports(opt PortOptions) (*PortTable, error) {
 	return &PortTable{Topology: t, Ports: slices.Concat(ports...), opt: opt}, nil
 }
 
-// check makes sure that Name has a place for the number, and nothing that would break a command.
+// CheckName returns an error unless Name is empty, or has a place for the number and nothing that
+// would break a command.
+func (o PortOptions) CheckName() error {
+	before, after, found := strings.Cut(o.Name, "%d")
+	rest := before + after
+	if o.Name != "" && (!found || !printable(rest) || strings.ContainsAny(rest, "%;&|<>$`'\"\\#*?()")) {
+		return fmt.Errorf("port name %q: want a name with one %%d for the port's number, such as swp%%d", o.Name)
+	}
+	return nil
+}
+
+// check makes sure that there are VLANs that may be set up so.
 func (o PortOptions) check(vids []transport.VID) error {
 	if len(vids) == 0 {
 		return invalid("no VLAN to set up (compute some)")
@@ -80,10 +91,8 @@ func (o PortOptions) check(vids []transport.VID) error {
 		return invalid("VLAN %d for frames without a tag is not in the topology (it has %s)",
 			o.Untagged, FormatVIDs(vids))
 	}
-	before, after, found := strings.Cut(o.Name, "%d")
-	rest := before + after
-	if o.Name != "" && (!found || !printable(rest) || strings.ContainsAny(rest, "%;&|<>$`'\"\\#*?()")) {
-		return invalid("port name %q: want a name with one %%d for the port's number, such as swp%%d", o.Name)
+	if err := o.CheckName(); err != nil {
+		return invalid("%w", err)
 	}
 	return nil
 }

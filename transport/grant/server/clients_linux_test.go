@@ -182,10 +182,10 @@ func TestLimits_LinesThatHelp(t *testing.T) {
 func TestFull_NoLineGivesMore(t *testing.T) {
 	s := serve(t, nameless{t: t}, allowMe(onAny))
 	for text, want := range map[string]string{
-		"":                                  "has 4096 connections, all that it takes (no line gives more)",
-		"limit total links 60000 memory 1K": "has 4096 connections, all that it takes (no line gives more)",
-		"limit total links 3000 memory 1K":  "limit total links 4096 memory 1024)",
-		"limit total links 0 memory 1K":     "has 0 connections, all that it takes (raise it in " + s.cfg.Rules + ": limit total links 1 memory 1024)",
+		"":                                 "has 4096 connections, all that it takes (no line gives more)",
+		"limit total links 4096 memory 1K": "has 4096 connections, all that it takes (no line gives more)",
+		"limit total links 3000 memory 1K": "limit total links 4096 memory 1024)",
+		"limit total links 0 memory 1K":    "has 0 connections, all that it takes (raise it in " + s.cfg.Rules + ": limit total links 1 memory 1024)",
 	} {
 		s.write(t, allowMe(onAny)+text+"\n")
 		if err := s.Reload(); err != nil {
@@ -323,6 +323,7 @@ func TestDenied(t *testing.T) {
 	cluster := uint32(6)
 	_, err := s.tryAsk(grant.Request{Interface: "eth0", Cluster: &cluster})
 	if !errors.Is(err, transport.ErrPermission) || !strings.Contains(err.Error(), "may not use cluster 6 on eth0") ||
+		!strings.Contains(err.Error(), "interface eth0 cluster 6 ports any, and tell the service: systemctl reload rawlane-grant, or SIGHUP to") ||
 		strings.Contains(err.Error(), "ethertype") || strings.Contains(err.Error(), "join group") {
 		t.Errorf("another cluster: %v", err)
 	}

@@ -3,13 +3,15 @@ package server
 import (
 	"io/fs"
 	"time"
+
+	"github.com/rawlane/rawlane/transport/grant/internal/rules"
 )
 
 // Bounds of the service.
 const (
 	// maxConns bounds the connections of all users that a rule names: a connection costs 20 KiB
 	// here, besides its ring. Further ones are refused.
-	maxConns = 4096
+	maxConns = rules.MaxLinks
 	// maxStrangers bounds those of users that no rule names: one person can be 65,536 of them (uids
 	// of /etc/subuid), who must not take the connections of the others.
 	maxStrangers = 64

@@ -113,7 +113,8 @@ func TestPortsAreTheRules(t *testing.T) {
 	e := s.endpoint(t)
 	_, err := e.OpenPort(5, mcd.PortOptions{})
 	if !errors.Is(err, transport.ErrPermission) ||
-		!strings.Contains(err.Error(), fmt.Sprintf("may not use port 5 of cluster 1 on eth0: no line of %s allows it", s.file)) {
+		!strings.Contains(err.Error(), fmt.Sprintf("may not use port 5 of cluster 1 on eth0: no line of %s allows it", s.file)) ||
+		!strings.Contains(err.Error(), " interface eth0 cluster 1 ports 5, and tell") {
 		t.Errorf("port 5: %v", err)
 	}
 	mustOpenPort(t, e, 4)

@@ -333,7 +333,7 @@ func (kernel) name(uid uint32) string { return userName(uid) }
 
 func (kernel) groups(uid uint32) ([]uint32, error) { return userGroups(uid) }
 
-// deny says what would have to be in the rules.
+// deny says what would have to be in the rules: as little as allows the request.
 func (s *Server) deny(c *conn, r *protocol.Request, what string) *protocol.RefusalError {
 	if err := rules.CheckEtherType(r.EtherType); err != nil {
 		return &protocol.RefusalError{Cause: protocol.Denied, Text: fmt.Sprintf(
@@ -341,16 +341,23 @@ func (s *Server) deny(c *conn, r *protocol.Request, what string) *protocol.Refus
 	}
 	rules := s.rules.Load()
 	name := s.nameOf(c.who.UID)
+	cluster, port := "any", "any"
+	if r.Cluster != nil {
+		cluster = strconv.FormatUint(uint64(*r.Cluster), 10)
+	}
+	if r.Do == protocol.Lock {
+		port = strconv.Itoa(int(r.Port))
+	}
 	text := fmt.Sprintf("user %s (uid %d) may not use %s: no line of %s allows it "+
-		"(add to it: allow user %s interface %s cluster any ports any",
-		name, c.who.UID, what, rules.Name, name, r.Interface)
+		"(add to it: allow user %s interface %s cluster %s ports %s",
+		name, c.who.UID, what, rules.Name, name, r.Interface, cluster, port)
 	if r.EtherType != transport.EtherTypeDefault {
 		text += fmt.Sprintf(" ethertype %v", r.EtherType)
 	}
 	if r.XDP {
 		text += " xdp yes"
 	}
-	text += ", and tell the service: systemctl reload rawlane-grant"
+	text += ", and tell the service: systemctl reload rawlane-grant, or SIGHUP to one that was started by hand"
 	if groups := rules.GroupsOn(r.Interface, r.EtherType, r.XDP); len(groups) > 0 {
 		text += fmt.Sprintf("; or join group %s: usermod -aG %s %s", groups[0], groups[0], name)
 	}

@@ -432,7 +432,7 @@ func TestBenchLatency_RoomWithAKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, errs, status := command(t, "bench", "latency", "--size", "4,1453", "--iters", "50", "--key-file", file)
-	if status != cli.ExitFailed || out != "" || !strings.Contains(errs, "--size 1453: too large: 1453 bytes, at most 1452 fit") {
+	if status != cli.ExitMisused || out != "" || !strings.Contains(errs, "--size 1453: too large: 1453 bytes, at most 1452 fit") {
 		t.Errorf("status %d, said %s, printed\n%s", status, errs, out)
 	}
 }

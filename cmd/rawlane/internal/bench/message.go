@@ -126,6 +126,11 @@ func (b *messageBench) prepare(*cobra.Command) error {
 		return cli.Misuse("--beside: there is no IP in memory; " +
 			"give --link packet, ring, udp or xdp, or --interface")
 	}
+	for _, size := range b.sizes {
+		if err := b.cluster.CheckSize(size); err != nil {
+			return cli.Misuse("%w %s", err, longer)
+		}
+	}
 	return nil
 }
 
@@ -148,12 +153,14 @@ func (b *messageBench) part(ctx context.Context, n *node) error {
 	return c.end(ctx)
 }
 
+// longer is what to do about messages that do not fit.
+const longer = "(a larger --mtu, or bench put, which writes any length)"
+
 // check says what is wrong with the flags for this endpoint.
 func (b *messageBench) check(n *node) error {
 	for _, size := range b.sizes {
 		if most := b.keyCost.room(n.ep); size > most {
-			return fmt.Errorf("--size %d: %w (a larger --mtu, or bench put, which writes any length)",
-				size, &transport.SizeError{Size: size, Max: most})
+			return fmt.Errorf("--size %d: %w %s", size, &transport.SizeError{Size: size, Max: most}, longer)
 		}
 	}
 	return cli.CheckFile("plot", b.plot)

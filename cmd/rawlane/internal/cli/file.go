@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"runtime"
 
 	"github.com/rawlane/rawlane/internal/outfile"
@@ -28,6 +29,22 @@ func CheckFile(flag, file string) error {
 		return err
 	}
 	return fileError(flag, file, outfile.Check(file))
+}
+
+// OpenFile opens a file that is read. The error says which flag or argument it is of, and how to
+// come by one.
+func OpenFile(what, file, cure string) (*os.File, error) {
+	f, err := os.Open(file)
+	return f, ReadError(what, file, cure, err)
+}
+
+// ReadError adds to the error of a file that cannot be opened, and to no other, what OpenFile does.
+func ReadError(what, file, cure string, err error) error {
+	var where *fs.PathError
+	if !errors.As(err, &where) {
+		return err
+	}
+	return fmt.Errorf("%s %s: %w (%s)", what, file, where.Err, cure)
 }
 
 // NotStandard refuses "-" for a file that is written: it would be a file of that name, where

@@ -27,7 +27,7 @@ func LoadTopology(spec string) (*topology.Topology, error) {
 
 // ReadPlan reads a plan from a file.
 func ReadPlan(file string) (*plan.Plan, error) {
-	f, err := os.Open(file)
+	f, err := OpenFile("plan", file, "rawlane route optimise --out makes one, and route dump prints a manager's")
 	if err != nil {
 		return nil, err
 	}

@@ -39,6 +39,9 @@ idle states, busy polling, the CPU governor), what a change gains. It changes no
 sends packets to where udp links of other nodes listen, and says how long they may be on the way, as
 far as routers tell; not whether somebody is there.
 
+It exits with 1 if a path that --path names has a "NO", or no kind of link works on the interface
+that --interface names; what else does not work counts for nothing.
+
   rawlane doctor
   rawlane doctor --interface eth0
   rawlane doctor --path 10.0.0.2:27401,node3`,
@@ -54,7 +57,10 @@ far as routers tell; not whether somebody is there.
 			for _, addr := range paths {
 				d.Paths = append(d.Paths, examinePath(cmd.Context(), addr))
 			}
-			return cli.Write(cmd.OutOrStdout(), asJSON, d, d.print)
+			if err := cli.Write(cmd.OutOrStdout(), asJSON, d, d.print); err != nil {
+				return err
+			}
+			return d.verdict(only)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -65,8 +71,30 @@ far as routers tell; not whether somebody is there.
 	return cmd
 }
 
+// verdict is an error if something does not work that was named: a path, or the one interface.
+func (d *diagnosis) verdict(only string) error {
+	var bad []string
+	works := func(f finding) bool { return f.OK }
+	if only != "" && !slices.ContainsFunc(d.Interfaces[0].Links, works) {
+		bad = append(bad, "any link on "+only)
+	}
+	for _, f := range d.Paths {
+		if !f.OK {
+			bad = append(bad, f.Name)
+		}
+	}
+	if len(bad) == 0 {
+		return nil
+	}
+	return fmt.Errorf("not as it should be: %s (what is printed says why)", strings.Join(bad, "; "))
+}
+
+// doctorSchema is the version of diagnosis as JSON. docs/bench-json.md describes it.
+const doctorSchema = 1
+
 // diagnosis is the result of the doctor.
 type diagnosis struct {
+	Schema     int          `json:"schema"`
 	Host       launch.Host  `json:"host"`
 	Checks     []finding    `json:"checks"`
 	Latency    []finding    `json:"latency,omitempty"` // settings that make messages wait
@@ -99,7 +127,7 @@ func diagnose(only string) (*diagnosis, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the network interfaces: %w", err)
 	}
-	d := &diagnosis{Host: launch.ThisHost("", 0), Checks: []finding{
+	d := &diagnosis{Schema: doctorSchema, Host: launch.ThisHost("", 0), Checks: []finding{
 		{Name: "fabric links (in memory)", OK: true},
 		checkRaw(),
 		checkNamespaces(),

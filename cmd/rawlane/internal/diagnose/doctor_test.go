@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -39,6 +42,46 @@ func TestDoctor_PathOfTheLoopback(t *testing.T) {
 		t.Skip(f.Reason)
 	case !f.OK || f.Cure != "":
 		t.Errorf("%+v", f)
+	}
+}
+
+// The doctor exits with 1 if something does not work that was named, and else with 0.
+func TestDoctor_Verdict(t *testing.T) {
+	good, bad := finding{Name: "a", OK: true}, finding{Name: "b"}
+	for _, c := range []struct {
+		d    diagnosis
+		only string
+		want string // "": it exits with 0
+	}{
+		{diagnosis{Checks: []finding{bad}, Interfaces: []nicFinding{{Links: []finding{bad}}}}, "", ""},
+		{diagnosis{Interfaces: []nicFinding{{Links: []finding{bad, good}, Advice: []finding{bad}}}, Paths: []finding{good}}, "eth0", ""},
+		{diagnosis{Interfaces: []nicFinding{{Links: []finding{bad, bad}}}}, "eth0", "not as it should be: any link on eth0 ("},
+		{diagnosis{Paths: []finding{good, bad}}, "", "not as it should be: b ("},
+	} {
+		err := c.d.verdict(c.only)
+		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.d, err, c.want)
+		}
+	}
+}
+
+// The keys of docs/bench-json.md are those that are printed.
+func TestDoctorJSONIsDocumented(t *testing.T) {
+	doc, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "bench-json.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, part, _ := strings.Cut(string(doc), "## The doctor")
+	for _, printed := range []any{diagnosis{}, finding{}, nicFinding{}} {
+		for _, field := range reflect.VisibleFields(reflect.TypeOf(printed)) {
+			key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if key != "" && !strings.Contains(part, "`"+key+"`") {
+				t.Errorf("%T: %s is not in docs/bench-json.md", printed, key)
+			}
+		}
+	}
+	if d, err := diagnose("lo"); err != nil || d.Schema != doctorSchema {
+		t.Errorf("%+v, %v", d, err)
 	}
 }
 

@@ -174,7 +174,7 @@ func openCapture(r io.Reader) (_ captureReader, err error) {
 	}
 	classic, err := pcapgo.NewReader(in)
 	if err != nil {
-		return nil, fmt.Errorf("neither pcapng nor pcap: %w", err)
+		return nil, fmt.Errorf("neither pcapng nor pcap: %w (want a file of --capture, or of tcpdump -w)", err)
 	}
 	if classic.Snaplen() > maxBlock {
 		return nil, fmt.Errorf("malformed: it says that frames may have %d bytes", classic.Snaplen())

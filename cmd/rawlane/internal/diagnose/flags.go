@@ -147,7 +147,7 @@ func (p *pathFlags) validate() error {
 				"and run the others elsewhere)", flag)
 		}
 	}
-	return nil
+	return p.cluster.CheckSize(p.size)
 }
 
 // fits checks --size against the links.

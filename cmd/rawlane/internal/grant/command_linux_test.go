@@ -37,6 +37,13 @@ func TestCheck(t *testing.T) {
 		errs != "" || status != cli.ExitDone {
 		t.Errorf("status %d, said %q, printed %q, want %q", status, errs, out, want)
 	}
+	for text, want := range map[string]string{"": "", "limit any links 2 memory 3\n": "limit any links 2 memory 3\n"} {
+		write(t, file, text)
+		out, _, status := verbs.Run(t, "grant", "--check", file)
+		if want += "# nobody gets anything: no line allows it\n"; out != want || status != cli.ExitDone {
+			t.Errorf("%q: status %d, printed %q, want %q", text, status, out, want)
+		}
+	}
 	write(t, file, "\nallow everybody\n")
 	if _, errs, status := verbs.Run(t, "grant", "--check", file); status != cli.ExitFailed ||
 		!strings.Contains(errs, file+`:2: "everybody": want user NAME, group NAME or any`) {

@@ -3,10 +3,11 @@ package grant
 
 import (
 	"context"
-	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -66,7 +67,11 @@ func (g *grantVerb) run(cmd *cobra.Command, _ []string) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprint(cmd.OutOrStdout(), r)
+		text := r.String()
+		if !strings.HasPrefix(text, "allow ") { // those lines are the first
+			text += "# nobody gets anything: no line allows it\n"
+		}
+		_, err = io.WriteString(cmd.OutOrStdout(), text)
 		return err
 	}
 	log := cli.NewLogger(cmd.ErrOrStderr(), g.json)

@@ -64,7 +64,8 @@ func (c *ClusterFlags) readHostfile() (_ *cluster.Hostfile, err error) {
 	if c.hostfile == nil {
 		c.hostfile, err = cluster.ReadHostfile(c.Hostfile)
 	}
-	return c.hostfile, err
+	return c.hostfile, cli.ReadError("--hostfile", c.Hostfile, "want a line for each node, such as 0 10.0.0.1:7401, "+
+		"or 0 node1 eth0", err)
 }
 
 // hosts are those of the host file, if there is one.

@@ -35,22 +35,18 @@ func (c *ClusterFlags) udpFlags(f *pflag.FlagSet) {
 // validateUDP checks the flags of udp links, and chooses these if it is addresses that are given.
 func (c *ClusterFlags) validateUDP() error {
 	given := c.listen != "" || c.seeds != ""
-	if c.Hostfile != "" && !given {
+	if c.Hostfile != "" {
 		file, err := c.readHostfile()
 		if err != nil {
 			return err
 		}
-		given = listsAddresses(file.Hosts)
-		if given && !c.explicit("link") {
-			c.Kind = overUDP
+		if h := withoutAddress(file.Hosts); h != nil {
+			return cli.Misuse("%s:%d: node %d has no IP address, and others have (want one of each: a name is one "+
+				"with its port, as node3:%d)", c.Hostfile, h.NICs[0].Line, h.Node, udp.DefaultPort)
 		}
-		if given && c.Kind == overUDP && c.ifname != "" {
-			return cli.Misuse("--interface %s and the addresses of %s: want one of the two", c.ifname, c.Hostfile)
+		if !given {
+			return c.validateAddresses(file.Hosts)
 		}
-		if h := withoutAddress(file.Hosts); !given && c.Kind == overUDP && h != nil {
-			return cli.Misuse("%s: node %d has no IP address, and others have (want one of each)", c.Hostfile, h.Node)
-		}
-		return nil
 	}
 	switch {
 	case !given:
@@ -65,6 +61,13 @@ func (c *ClusterFlags) validateUDP() error {
 			return cli.Misuse("--listen %q: %v", c.listen, err)
 		}
 	}
+	if c.seeds != "" {
+		for seed := range strings.SplitSeq(c.seeds, ",") {
+			if err := udp.CheckSeed(seed); err != nil {
+				return cli.Misuse("--seeds: %v", err)
+			}
+		}
+	}
 	switch {
 	case c.NICs > 1:
 		return cli.Misuse("--nics %d: --listen and --seeds are for one (a --hostfile lists more)", c.NICs)
@@ -72,6 +75,24 @@ func (c *ClusterFlags) validateUDP() error {
 		return cli.Misuse("--listen and --interface: want one of the two")
 	case c.listen != "" && c.seeds == "" && c.Hostfile == "":
 		return cli.Misuse("--listen %s: where are the others? Give --seeds, or a --hostfile of addresses", c.listen)
+	}
+	return nil
+}
+
+// validateAddresses checks the flags beside a host file, and chooses udp links if it has addresses.
+func (c *ClusterFlags) validateAddresses(hosts []cluster.Host) error {
+	if !listsAddresses(hosts) {
+		return nil
+	}
+	if !c.explicit("link") {
+		c.Kind = overUDP
+	}
+	switch {
+	case c.ifname != "" && c.Kind == overUDP:
+		return cli.Misuse("--interface %s and the addresses of %s: want one of the two", c.ifname, c.Hostfile)
+	case c.ifname == "" && c.Kind != overUDP && kernelLinks[c.Kind] != nil:
+		return cli.Misuse("--link %s: %s lists IP addresses, which are for --link udp (want that, "+
+			"or a file of MACs or host names)", c.Kind, c.Hostfile)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func TestValidateUDP_InterfaceBesideAddresses(t *testing.T) {
 		{addresses, "", "", true},
 		{addresses, "eth0", "", false},
 		{addresses, "eth0", "udp", false},
-		{addresses, "eth0", "ring", true}, // the addresses are not used
+		{addresses, "eth0", "ring", true}, // the addresses are not used, and the user says what is
 		{names, "eth0", "udp", true},
 	} {
 		f := &ClusterFlags{Hostfile: c.file, ifname: c.ifname, Kind: c.link}
@@ -37,16 +37,33 @@ func TestValidateUDP_InterfaceBesideAddresses(t *testing.T) {
 	}
 }
 
-// A host file of which some lines have addresses tells udp links too little: they would forget these,
-// and look for each other by multicast.
+// A host file of which some lines have addresses is refused, whatever the link: udp links would forget
+// these and look for each other by multicast, and others are not what its author means.
 func TestHostfile_SomeAddresses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "hosts")
-	if err := os.WriteFile(path, []byte("0 10.0.0.1\n1 beta\n2 10.0.0.3\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("# two\n0 10.0.0.1\n1 beta eth0\n2 10.0.0.3\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for link, want := range map[string]string{"udp": ": node 1 has no IP address", "ring": ""} {
+	for _, c := range []ClusterFlags{{}, {Kind: "udp"}, {Kind: "ring"}, {Kind: "ring", ifname: "eth0"}, {seeds: "10.0.0.1"}} {
+		f := &c
+		f.Hostfile, f.explicit = path, func(name string) bool { return name == "link" && c.Kind != "" }
+		err := f.validateUDP()
+		if want := path + ":3: node 1 has no IP address, and others have"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q, %q: %v, want %q", f.Kind, f.ifname, err, want)
+		}
+	}
+}
+
+// IP addresses do not tell links that are not UDP's whom to look for, nor on which interface.
+func TestHostfile_AddressesOfAnotherLink(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "hosts")
+	if err := os.WriteFile(path, []byte("0 10.0.0.1\n1 10.0.0.2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range []string{"packet", "ring", "xdp"} {
 		f := &ClusterFlags{Hostfile: path, Kind: link, explicit: func(name string) bool { return name == "link" }}
-		if err := f.validateUDP(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		want := "--link " + link + ": " + path + " lists IP addresses, which are for --link udp"
+		if err := f.validateUDP(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", link, err, want)
 		}
 	}

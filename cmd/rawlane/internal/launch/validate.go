@@ -10,6 +10,7 @@ import (
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/internal/cpuset"
 	"github.com/rawlane/rawlane/internal/testbed"
+	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fabric"
 	"github.com/rawlane/rawlane/transport/xdp"
@@ -76,6 +77,22 @@ func (c *ClusterFlags) validateNumbers() error {
 		return cli.Misuse("--spin %v: want 0 to %v", c.Spin, time.Minute)
 	case c.timeout <= 0:
 		return cli.Misuse("--timeout %v: want more than 0", c.timeout)
+	}
+	return nil
+}
+
+// CheckSize refuses a message of that many bytes where it cannot fit: nodes that are started here
+// have links with the MTU of the flags.
+func (c *ClusterFlags) CheckSize(size int) error {
+	if c.Here() || c.Kind == OverSHM || c.Kind == overUDP {
+		return nil // the endpoint tells
+	}
+	header := mcd.HeaderLen
+	if c.KeyFile != "" {
+		header = mcd.AuthHeaderLen
+	}
+	if most := c.MTU - header; size > most {
+		return cli.Misuse("--size %d: %w", size, &transport.SizeError{Size: size, Max: most})
 	}
 	return nil
 }

@@ -151,7 +151,7 @@ func (m *managerVerb) config(cmd *cobra.Command) (server.Config, error) {
 	var err error
 	if m.plan != "" {
 		if cfg.Plan, _, err = cli.ReadPlanAndNetwork(m.plan); err != nil {
-			return cfg, err
+			return cfg, fmt.Errorf("--plan: %w", err)
 		}
 	}
 	if m.mac != "" {

@@ -106,15 +106,15 @@ func writeReport(out io.Writer, r *coordinator.Report) {
 	fmt.Fprintf(out, "%-28s %-18s %-10s %7s  %s\n", "# Manager", "node", "state", "routes", "version")
 	late := 0
 	for _, n := range r.Nodes {
-		name := cmp.Or(n.Name, n.MAC.String())
+		name, state := cmp.Or(n.Name, n.MAC.String()), n.State.String()
 		if n.MAC.IsZero() {
-			name = "-" // the manager did not answer
+			name, state = "-", "no answer"
 		}
 		version := "-" // its routes have not changed
 		if n.Version != 0 {
 			version = n.Version.String()
 		}
-		fmt.Fprintf(out, "%-28s %-18s %-10v %7d  %s\n", n.Manager, name, n.State, n.Routes, version)
+		fmt.Fprintf(out, "%-28s %-18s %-10s %7d  %s\n", n.Manager, name, state, n.Routes, version)
 		late += n.Late
 		if n.Warning != "" {
 			fmt.Fprintf(out, "  warning: %s\n", n.Warning)

@@ -62,14 +62,18 @@ Topologies: ` + topology.Specs + `, or a file.`,
 	return cmd
 }
 
-// maxPeriod is longer than any traffic that a controller could follow.
-const maxPeriod = 24 * time.Hour
+const (
+	// minPeriod is what it takes to ask managers at all: what is asked in less looks like silence.
+	minPeriod = 10 * time.Millisecond
+	// maxPeriod is longer than any traffic that a controller could follow.
+	maxPeriod = 24 * time.Hour
+)
 
 // checkControl refuses flags that no controller takes; 0 stands for the default.
 func checkControl(c *control.ControllerConfig) error {
 	switch {
-	case c.Period < 0 || c.Period > maxPeriod:
-		return cli.Misuse("--period %v: want 0 to %v", c.Period, maxPeriod)
+	case c.Period != 0 && (c.Period < minPeriod || c.Period > maxPeriod):
+		return cli.Misuse("--period %v: want %v to %v, or 0 for 1s", c.Period, minPeriod, maxPeriod)
 	case !(c.Gain >= 0 && c.Gain < 1):
 		return cli.Misuse("--gain %v: want 0 or more, and less than 1", c.Gain)
 	case c.Hysteresis < 0 || c.Hysteresis > control.MaxHysteresis:

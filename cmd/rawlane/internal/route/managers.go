@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/manager"
 )
 
@@ -43,6 +44,28 @@ func (m *managerFlags) all(cmd *cobra.Command) {
 
 func jsonFlag(cmd *cobra.Command, to *bool) {
 	cmd.Flags().BoolVar(to, "json", false, "print one JSON object")
+}
+
+// jsonOfEach is the flag's help where several managers may be asked.
+const jsonOfEach = "print one JSON object; with --managers one of each, on a line, that says whose it is"
+
+// ofNode says of which node an answer is, and by which manager: with --managers and --json alone.
+type ofNode struct {
+	Manager string         `json:"manager,omitempty"`
+	MAC     *transport.MAC `json:"mac,omitempty"`
+	Name    string         `json:"name,omitempty"`
+}
+
+// nodeOf asks a manager of several which node's it is, where that is printed.
+func (m *managerFlags) nodeOf(ctx context.Context, c *manager.Client) (ofNode, error) {
+	if !m.json || m.each == "" {
+		return ofNode{}, nil
+	}
+	t, err := c.Table(ctx)
+	if err != nil {
+		return ofNode{}, err
+	}
+	return ofNode{Manager: c.Addr().String(), MAC: &t.MAC, Name: t.Name}, nil
 }
 
 // newRequest completes a verb that asks one manager for something and prints it.

@@ -49,11 +49,22 @@ func newLogCommand() *cobra.Command {
 			api.MaxLog),
 		Args: cli.NoArguments,
 	}
-	jsonFlag(cmd, &m.json)
-	return m.several(newRequest(cmd, m, (*manager.Client).Log, writeLog))
+	cmd.Flags().BoolVar(&m.json, "json", false, jsonOfEach)
+	return m.several(newRequest(cmd, m, func(c *manager.Client, ctx context.Context) (l nodeLog, err error) {
+		if l.ofNode, err = m.nodeOf(ctx, c); err == nil {
+			l.Log, err = c.Log(ctx)
+		}
+		return l, err
+	}, writeLog))
 }
 
-func writeLog(out io.Writer, l api.Log) {
+// nodeLog is the log of a node's manager as JSON.
+type nodeLog struct {
+	ofNode
+	api.Log
+}
+
+func writeLog(out io.Writer, l nodeLog) {
 	for _, e := range l.Entries {
 		fmt.Fprintf(out, "%s version %v: %s by %s: %s",
 			e.Time.Format("2006-01-02 15:04:05.000"), e.Version, e.Act, e.By, cli.Count(e.Count, "route"))
@@ -79,11 +90,22 @@ func newCountersCommand() *cobra.Command {
 started: to each destination with each VID, and with each VID to all.`,
 		Args: cli.NoArguments,
 	}
-	jsonFlag(cmd, &m.json)
-	return m.several(newRequest(cmd, m, (*manager.Client).Counters, writeCounters))
+	cmd.Flags().BoolVar(&m.json, "json", false, jsonOfEach)
+	return m.several(newRequest(cmd, m, func(c *manager.Client, ctx context.Context) (n nodeCounters, err error) {
+		if n.ofNode, err = m.nodeOf(ctx, c); err == nil {
+			n.Counters, err = c.Counters(ctx)
+		}
+		return n, err
+	}, writeCounters))
 }
 
-func writeCounters(out io.Writer, c api.Counters) {
+// nodeCounters are the counters of a node's manager as JSON.
+type nodeCounters struct {
+	ofNode
+	api.Counters
+}
+
+func writeCounters(out io.Writer, c nodeCounters) {
 	fmt.Fprintf(out, "%-17s %-12s %-8s %14s %16s\n", "# Destination", "node", "VID", "frames", "bytes")
 	for _, n := range c.Nodes {
 		name := n.Name

@@ -162,7 +162,7 @@ func (o *optimiseVerb) loadTraffic() error {
 		o.demand = demand
 		return nil
 	}
-	f, err := os.Open(o.Traffic)
+	f, err := cli.OpenFile("--traffic", o.Traffic, `want a file with a flow in each line, such as "0>8 1G"`)
 	if err != nil {
 		return err
 	}

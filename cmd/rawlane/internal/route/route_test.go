@@ -223,6 +223,48 @@ func TestSeveralManagersAreAskedAtOnce(t *testing.T) {
 	}
 }
 
+// One of several managers' answers as JSON says whose it is, and a single one's is as it is.
+func TestRouteJSON_SaysWhichManager(t *testing.T) {
+	var addrs []string
+	for k := range 2 {
+		mac := transport.MAC{2, 0, 0, 0, 0, byte(k)}
+		answers := map[string]any{
+			"/v1/table": api.Table{Schema: api.Schema, MAC: mac, Name: fmt.Sprint("n", k)},
+			"/v1/log":   api.Log{Schema: api.Schema}, "/v1/counters": api.Counters{Schema: api.Schema},
+		}
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_ = json.NewEncoder(w).Encode(answers[r.URL.Path])
+		}))
+		defer s.Close()
+		addrs = append(addrs, s.Listener.Addr().String())
+	}
+	for _, verb := range []string{"log", "counters"} {
+		out, errs, status := command(t, "route", verb, "--json", "--managers", strings.Join(addrs, ","))
+		lines := strings.Split(out, "\n")
+		for k, addr := range addrs {
+			want := fmt.Sprintf(`{"manager":%q,"mac":"02:00:00:00:00:0%d","name":"n%d","schema":1,`, addr, k, k)
+			if status != cli.ExitDone || len(lines) != 3 || !strings.HasPrefix(lines[k], want) {
+				t.Errorf("%s: status %d, printed %s%s, want %s", verb, status, out, errs, want)
+			}
+		}
+		if out, _, _ := command(t, "route", verb, "--json", "--manager", addrs[0]); !strings.HasPrefix(out, `{"schema":1,`) {
+			t.Errorf("%s of one: %s", verb, out)
+		}
+	}
+}
+
+// The report of a change says of a manager that it did not answer, and not that it is unchanged.
+func TestRouteApply_NoAnswer(t *testing.T) {
+	var b strings.Builder
+	writeReport(&b, &coordinator.Report{Nodes: []coordinator.NodeOutcome{
+		{Manager: "unix:/run/m0", MAC: transport.MAC{2}, Name: "n0"}, {Manager: "unix:/run/m1", Error: "no such file"},
+	}})
+	want := regexp.MustCompile(`(?m)^unix:/run/m0 +n0 +unchanged +0  -\nunix:/run/m1 +- +no answer +0  -$`)
+	if !want.MatchString(b.String()) {
+		t.Errorf("%s\nwant %v", &b, want)
+	}
+}
+
 // The table that docs/routes.md shows of nodes of two plans.
 func TestRouteStatusIsThatOfTheDocumentation(t *testing.T) {
 	node := func(k int, id string, version string, programs int, why string) coordinator.NodeStatus {

@@ -83,6 +83,9 @@ func (r *vlansVerb) validate(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("port-name") && r.format != "cisco" && r.format != "bridge" {
 		return cli.Misuse("--port-name is for commands: --format cisco or bridge")
 	}
+	if err := r.ports.CheckName(); err != nil {
+		return cli.Misuse("--port-name: %v", err)
+	}
 	if cmd.Flags().Changed("untagged") && r.format == "yaml" {
 		return cli.Misuse("--untagged is of ports, which --format yaml does not list")
 	}

@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -26,8 +27,8 @@ const byteOrderMark = "\ufeff"
 //	node2:4          as MPICH has it
 //	node3 slots=4    as Open MPI has it
 func parseHosts(name string, r io.Reader) (all []slots, err error) {
-	lines := bufio.NewScanner(r)
-	for number := 1; lines.Scan(); number++ {
+	lines, number := bufio.NewScanner(r), 1
+	for ; lines.Scan(); number++ {
 		text, _, _ := strings.Cut(lines.Text(), "#")
 		if number == 1 {
 			text = strings.TrimPrefix(text, byteOrderMark)
@@ -57,7 +58,10 @@ func parseHosts(name string, r io.Reader) (all []slots, err error) {
 			all = append(all, s)
 		}
 	}
-	if err := lines.Err(); err != nil {
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return nil, fmt.Errorf("%s:%d: longer than %d bytes (want NAME, NAME:SLOTS or NAME slots=SLOTS)",
+			name, number, bufio.MaxScanTokenSize)
+	} else if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(all) == 0 {

@@ -31,19 +31,20 @@ func TestParseHosts(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                      "f: no hosts",
-		"# none\n":              "f: no hosts",
-		"a\nb:0\n":              `f:2: "b:0" (want`,
-		"a:x":                   `f:1: "a:x" (want`,
-		"a slots=-1":            `f:1: "a slots=-1" (want`,
-		"a b":                   `f:1: "a b" (want`,
-		"a slots=1 b":           `f:1: "a slots=1 b" (want`,
-		"a:1 slots=2":           `f:1: "a:1 slots=2" (want`,
-		"a:":                    `f:1: "a:" (want`, // as "a:$SLOTS" is, where that is not set
-		"a slots=":              `f:1: "a slots=" (want`,
-		"a:65536":               `f:1: 65536 slots (want 1 to 65535)`,
-		":2":                    `f:1: ":2" (want`,
-		"-oProxyCommand=reboot": `f:1: "-oProxyCommand=reboot" (want`,
+		"":                                 "f: no hosts",
+		"# none\n":                         "f: no hosts",
+		"a\nb:0\n":                         `f:2: "b:0" (want`,
+		"a:x":                              `f:1: "a:x" (want`,
+		"a slots=-1":                       `f:1: "a slots=-1" (want`,
+		"a b":                              `f:1: "a b" (want`,
+		"a slots=1 b":                      `f:1: "a slots=1 b" (want`,
+		"a:1 slots=2":                      `f:1: "a:1 slots=2" (want`,
+		"a:":                               `f:1: "a:" (want`, // as "a:$SLOTS" is, where that is not set
+		"a slots=":                         `f:1: "a slots=" (want`,
+		"a\n" + strings.Repeat("x", 1<<17): "f:2: longer than 65536 bytes (want NAME,",
+		"a:65536":                          `f:1: 65536 slots (want 1 to 65535)`,
+		":2":                               `f:1: ":2" (want`,
+		"-oProxyCommand=reboot":            `f:1: "-oProxyCommand=reboot" (want`,
 	} {
 		if got, err := parseHosts("f", strings.NewReader(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: %v, %v; want %s", text, got, err, want)

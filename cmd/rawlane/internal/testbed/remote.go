@@ -94,7 +94,7 @@ type remote struct {
 
 // onHosts prepares the hosts, and returns the place that they are.
 func (r *runVerb) onHosts(cmd *cobra.Command, program string) (at *place, err error) {
-	f, err := os.Open(r.hosts)
+	f, err := cli.OpenFile("--hosts", r.hosts, "want a line for each host: NAME, NAME:SLOTS or NAME slots=SLOTS")
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,8 @@ import (
 const (
 	// MaxFile is its longest, in bytes.
 	MaxFile = 1 << 20
+	// MaxLinks is the largest limit of links: a service has no more connections.
+	MaxLinks = 4096
 	// maxRanges is how many clusters, or ports, a line may list. It bounds the filter that the
 	// kernel runs for each frame.
 	maxRanges = 16
@@ -28,7 +30,7 @@ var DefaultLimit = Limit{Links: 16, Memory: 64 << 20}
 
 // DefaultTotal counts where no line sets another one. The memory of rings is the kernel's, and is
 // neither swapped nor counted to anybody.
-var DefaultTotal = Limit{Links: 4096, Memory: 1 << 30}
+var DefaultTotal = Limit{Links: MaxLinks, Memory: 1 << 30}
 
 // Subjects of a line.
 const (
@@ -171,8 +173,8 @@ func (p *parser) restriction() (l restriction, err error) {
 		return l, err
 	}
 	n, err := strconv.ParseUint(links, 10, 16)
-	if err != nil {
-		return l, fmt.Errorf("links %q: want a number, 0 to %d", links, math.MaxUint16)
+	if err != nil || n > MaxLinks {
+		return l, fmt.Errorf("links %q: want 0 to %d", links, MaxLinks)
 	}
 	memory, err := p.value("memory")
 	if err != nil {
