@@ -80,7 +80,7 @@ func (e *Endpoint) pathsTo(nodes []NodeID) (paths []Path, err error) {
 // hold holds back sends to the nodes. When it returns, no earlier send to them is still under way.
 func (e *Endpoint) hold(nodes []NodeID) {
 	e.tableMu.Lock()
-	e.drain.held = nodes
+	e.drain.held = slices.Clone(nodes) // change may use the caller's slice for others
 	for _, n := range nodes {
 		e.lookup(n).hold(e, true)
 	}
