@@ -33,6 +33,10 @@ const (
 	// lingerTime is how long Close answers nodes that may have missed the last message: longer than
 	// such a node may stand still for want of a core, and than it waits before it asks again.
 	lingerTime = 2 * maxPatience
+	// lingerLeast is how many bytes of its blob others fetch in that time, at least, for Close to
+	// answer as long again: 32 KiB/s. Whatever others ask for, it ends once MaxBlob has had the
+	// time that it takes so: 34 minutes.
+	lingerLeast = 64 << 10
 )
 
 // ExchangerConfig of an Exchanger. The zero value works.
@@ -76,6 +80,7 @@ type Exchanger struct {
 	posts   uint32        // round of the newest of these
 	peers   []peerState
 	closing bool
+	fetched int // bytes of this node's blob that others have fetched since linger has begun
 }
 
 // peerState is what an Exchanger knows of another node.
@@ -84,9 +89,12 @@ type peerState struct {
 	waits  uint32        // the round for which it has fetched a blob that was not posted yet
 	done   uint32        // the last round that it has completed
 	linger bool          // it may still need an answer of the last round
+	served uint32        // in Close: how many bytes of this node's blob it has fetched
 	asked  wire.Message  // what is asked of it: its blob of this round, or the request of an Ask; kind 0: nothing
 	blob   []byte        // its answer, as far as it is here
 	length uint32        // of the answer to a request, as the last part of it had it
+	nic    int           // the link to it: by which it was heard last, or the next one if it does not answer
+	tried  int           // the link by which it was asked last, the next parts of an answer excepted
 	again  monotime.Time // no unanswered message is repeated before
 	pause  time.Duration // from the next one to its repetition
 }
@@ -224,8 +232,8 @@ func (x *Exchanger) post(blob []byte) {
 	}
 }
 
-// complete tells all nodes that this one has completed the round, and returns what was fetched. If
-// they may still need an answer of it, Close lingers.
+// complete tells all nodes, by each network, that this one has completed the round, and returns
+// what was fetched. If they may still need an answer of it, Close lingers.
 func (x *Exchanger) complete(own []byte, lingers bool) (all [][]byte) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -235,7 +243,9 @@ func (x *Exchanger) complete(own []byte, lingers bool) (all [][]byte) {
 		p.blob, p.linger = nil, lingers && i != x.self
 	}
 	all[x.self] = slices.Clone(own)
-	_ = x.port.TrySend(0, mcd.ToAll(x.cfg.Port), wire.Message{Kind: wire.Done, Number: x.round}.Bytes())
+	for nic := range x.ep.NICs() {
+		_ = x.port.TrySend(nic, mcd.ToAll(x.cfg.Port), wire.Message{Kind: wire.Done, Number: x.round}.Bytes())
+	}
 	return all
 }
 
@@ -262,11 +272,14 @@ func (x *Exchanger) Ask(ctx context.Context, node mcd.NodeID, payload []byte) ([
 	err := x.repeat(ctx, "ask", wire.Message{Kind: wire.Request, Number: x.request, Data: payload}, []int{i})
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if length := x.peers[i].length; err == nil && length > MaxBlob {
+	p := &x.peers[i]
+	answer := p.blob
+	p.blob = nil // the answer is the caller's alone
+	if err == nil && p.length > MaxBlob {
 		return nil, fmt.Errorf("cluster: ask node %d: its answer: %w", node,
-			&transport.SizeError{Size: int(length), Max: MaxBlob})
+			&transport.SizeError{Size: int(p.length), Max: MaxBlob})
 	}
-	return x.peers[i].blob, err
+	return answer, err
 }
 
 // errLeft: another port's function panicked in the wait of an earlier round, or ended the
@@ -363,6 +376,10 @@ func (x *Exchanger) sendTo(missing []int) {
 		switch p := &x.peers[i]; {
 		case now.Before(p.again):
 		case p.asked.Kind != 0:
+			if p.pause > askInterval && p.nic == p.tried { // it has not answered: the network may be gone
+				p.nic = (p.nic + 1) % x.ep.NICs()
+			}
+			p.tried = p.nic
 			x.sendAsked(i)
 			p.again, p.pause = now.Add(p.pause), min(2*p.pause, x.longestPause())
 		case p.waits == x.round:
@@ -413,9 +430,10 @@ func awaitTurn(ctx context.Context, ep *mcd.Endpoint, turn *mcd.Completion, d ti
 	return ctx.Err()
 }
 
-// Close closes the port. Before that it answers nodes that have not completed the last round, for
-// up to 2 s in which this node runs. A call that is under way ends with mcd.ErrClosed. Further
-// calls do nothing.
+// Close closes the port. Before that it answers nodes that have not completed the last round: for
+// up to 2 s in which this node runs, and for as long again, several times, where they have fetched
+// 64 KiB or more of its blob in that time. A call that is under way ends with mcd.ErrClosed.
+// Further calls do nothing.
 func (x *Exchanger) Close() (err error) {
 	x.mu.Lock()
 	x.closing = true
@@ -428,14 +446,37 @@ func (x *Exchanger) Close() (err error) {
 	defer func() { err = x.port.Close() }() // also if another port's function ends the wait
 	if x.failed == nil {
 		x.failed = mcd.ErrClosed
-		ctx, cancel := standstill.WithTimeout(context.Background(), lingerTime)
-		defer cancel()
 		x.mu.Lock()
 		for i := range x.peers {
 			x.peers[i].again = clock.Now().Add(askInterval)
 		}
 		x.mu.Unlock()
-		_ = x.repeat(ctx, "close", wire.Message{}, nil) // the others ask; more cannot be done for them
+		for range MaxBlob / lingerLeast {
+			if !x.linger() {
+				break
+			}
+		}
 	}
 	return nil
+}
+
+// linger answers nodes that have not completed the last round, for lingerTime at most. It reports
+// whether they have fetched so much meanwhile that it is to be called again.
+func (x *Exchanger) linger() bool {
+	ctx, cancel := standstill.WithTimeout(context.Background(), lingerTime)
+	defer cancel()
+	x.mu.Lock()
+	x.fetched = 0
+	x.mu.Unlock()
+	err := x.repeat(ctx, "close", wire.Message{}, nil) // the others ask; more cannot be done for them
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var missing *MissingError
+	if errors.As(err, &missing) && missing.Silent > 0 {
+		for _, n := range missing.Nodes {
+			x.peers[slices.Index(x.nodes, n)].linger = false
+		}
+		return true // the others may fetch still
+	}
+	return err != nil && ctx.Err() != nil && x.fetched >= lingerLeast
 }

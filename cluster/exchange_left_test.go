@@ -47,6 +47,30 @@ func TestExchanger_CloseThatIsLeft(t *testing.T) {
 	_ = p.Close()
 }
 
+// The answer of an Ask is the caller's alone: the Exchanger does not keep up to MaxBlob of memory.
+func TestExchanger_KeepsNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		es := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+		want := make([]byte, 10_000)
+		other, err := OpenExchanger(es[1], ExchangerConfig{Answer: func(mcd.NodeID, []byte) ([]byte, bool) { return want, true }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		x, err := OpenExchanger(es[0], ExchangerConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer x.Close()
+		if got, err := x.Ask(t.Context(), 1, nil); err != nil || len(got) != len(want) {
+			t.Errorf("%d bytes, %v", len(got), err)
+		}
+		if kept := len(x.peers[1].blob); kept != 0 {
+			t.Errorf("%d bytes are kept", kept)
+		}
+	})
+}
+
 // A node that says nothing is asked less and less often, as it may be one that has thousands to
 // answer; one that answers that it has nothing yet is asked as often as before.
 func TestExchanger_AsksTheSilentSeldom(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 // send sends a message, or loses it if the link is full: it is asked for again.
 func (x *Exchanger) send(i int, m wire.Message) {
-	_ = x.port.TrySend(0, mcd.To(mcd.Addr{Node: x.nodes[i], Port: x.cfg.Port}), m.Bytes())
+	_ = x.port.TrySend(x.peers[i].nic, mcd.To(mcd.Addr{Node: x.nodes[i], Port: x.cfg.Port}), m.Bytes())
 }
 
 // sendAsked asks a node for the rest of its answer, if anything is asked of it.
@@ -57,14 +57,14 @@ func (x *Exchanger) receive(batch []mcd.Message, _ bool) {
 			continue
 		}
 		if m := wire.Parse(batch[i].Payload); m.Kind == wire.Request {
-			x.onRequest(from, m)
+			x.onRequest(from, batch[i].NIC, m)
 		} else {
-			x.handle(from, m)
+			x.handle(from, batch[i].NIC, m)
 		}
 	}
 }
 
-func (x *Exchanger) onRequest(from int, m wire.Message) {
+func (x *Exchanger) onRequest(from, nic int, m wire.Message) {
 	reply := wire.Message{Kind: wire.Pending, Number: m.Number}
 	if x.cfg.Answer != nil {
 		if answer, ready := x.cfg.Answer(x.nodes[from], m.Data); ready {
@@ -73,14 +73,18 @@ func (x *Exchanger) onRequest(from int, m wire.Message) {
 	}
 	x.mu.Lock() // until the port is known
 	defer x.mu.Unlock()
+	x.peers[from].nic = nic
 	x.send(from, reply)
 }
 
-func (x *Exchanger) handle(from int, m wire.Message) {
+func (x *Exchanger) handle(from, nic int, m wire.Message) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	p := &x.peers[from]
 	p.silent = 0
+	if m.Kind != wire.Done { // which comes by each link
+		p.nic = nic
+	}
 	switch m.Kind {
 	case wire.Fetch:
 		x.onFetch(from, m)
@@ -105,11 +109,25 @@ func (x *Exchanger) onFetch(from int, m wire.Message) {
 	switch m.Number {
 	case x.posts, x.posts - 1:
 		if m.Number > 0 {
+			x.onOffset(from, m)
 			x.sendPart(from, m.Number, m.Offset)
 		}
 	case x.posts + 1:
 		x.peers[from].waits = m.Number
 		x.send(from, wire.Message{Kind: wire.Part, Number: m.Number, Length: wire.NotPosted})
+	}
+}
+
+// onOffset notes how much of the last round's blob a node has fetched.
+func (x *Exchanger) onOffset(from int, m wire.Message) {
+	p := &x.peers[from]
+	if m.Number != x.round || m.Offset == 0 {
+		return
+	}
+	p.waits = 0 // it has the begin
+	if has := min(m.Offset, uint32(len(x.posted[m.Number%2]))); x.closing && p.linger && has > p.served {
+		x.fetched += int(has - p.served)
+		p.served = has
 	}
 }
 

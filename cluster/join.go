@@ -240,7 +240,7 @@ func (m *Membership) Peers() []Peer {
 }
 
 func peer(s discovery.Station) Peer {
-	n := mcd.Node{ID: mcd.NodeID(s.Node), MACs: s.MACs, Place: mcd.Place(s.Place)}
+	n := mcd.Node{ID: mcd.NodeID(s.Node), MACs: slices.Clone(s.MACs), Place: mcd.Place(s.Place)}
 	return Peer{Node: n, Name: s.Name, NIC: s.NIC}
 }
 

@@ -445,6 +445,21 @@ func TestJoin_TooManyLinks(t *testing.T) {
 	})
 }
 
+// The tables of a Membership are the caller's: who changes one changes no other.
+func TestMembership_TablesAreTheCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSegment(t, 1)
+		nodes := []*mcd.Endpoint{s.node(mcd.Config{Node: 0}), s.node(mcd.Config{Node: 1})}
+		m := joinAll(nodes, 2, time.Minute)[0].m
+		m.Nodes()[1].MACs[0][0] = 0xee
+		m.Peers()[0].MACs[0][1] = 0xdd
+		want := nodes[1].MAC(0)
+		if a, b, c := m.Nodes()[1].MACs[0], m.Peers()[0].MACs[0], nodes[0].Nodes()[1].MACs[0]; a != want || b != want || c != want {
+			t.Errorf("%v, %v and %v, want %v", a, b, c, want)
+		}
+	})
+}
+
 // The port is free again when a Join has failed, and when a Membership is closed.
 func TestPortIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

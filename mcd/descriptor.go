@@ -20,6 +20,7 @@ type SendDesc struct {
 
 	completion Completion
 	posted     atomic.Bool
+	given      bool // it is in the PostSend under way
 	port       *Port
 	neighbour  *neighbour          // nil: for many
 	node       list.Node[SendDesc] // in its lane; guarded by sendQueue.mu, as is sequence
@@ -35,7 +36,8 @@ func (d *SendDesc) Done() bool { return d.completion.Done() }
 func (d *SendDesc) Err() error { return d.completion.Err() }
 
 // Wait blocks until the descriptor is done and returns Err, or until ctx ends. For one that was
-// never posted there is nothing to wait for: Wait returns nil.
+// never posted there is nothing to wait for: Wait returns nil. One goroutine at a time waits for a
+// descriptor.
 func (d *SendDesc) Wait(ctx context.Context) error {
 	if d.port == nil || d.Done() {
 		return d.Err()
@@ -59,7 +61,7 @@ type RecvDesc struct {
 	transport.OptionalTag // as sent
 
 	completion Completion
-	port       *Port
+	port       *Port               // where it was posted last; nil: nowhere, or Recv has taken it back
 	node       list.Node[RecvDesc] // among the port's posted ones; guarded by port.mu
 }
 
@@ -73,7 +75,7 @@ func (d *RecvDesc) Err() error { return d.completion.Err() }
 
 // Wait blocks until the descriptor is done and returns Err. If ctx ends first, the descriptor stays
 // posted: Cancel takes it back. For one that was never posted there is nothing to wait for: Wait
-// returns nil.
+// returns nil. One goroutine at a time waits for a descriptor.
 func (d *RecvDesc) Wait(ctx context.Context) error {
 	if d.port == nil || d.Done() {
 		return d.Err()
@@ -82,7 +84,8 @@ func (d *RecvDesc) Wait(ctx context.Context) error {
 }
 
 // Cancel takes a posted descriptor back: it is done, with context.Canceled. It returns false if the
-// descriptor is not posted (any more).
+// descriptor is not posted (any more). A message may be on its way into one that was: wait until it
+// is done before descriptor or buffer are used.
 func (d *RecvDesc) Cancel() bool {
 	if d.port == nil || !d.port.take(d) {
 		return false

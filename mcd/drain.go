@@ -35,10 +35,11 @@ func (d *drain) init() { d.turn = make(chan struct{}, 1) }
 // other nodes, to groups and to all are not held back. Arrived means taken from the link by the
 // node, not by its program.
 //
-// All links of the endpoint are drained. Lost probes are repeated until ctx ends. Then, or if
-// another error comes first, change is not run, and sends go on by the old route: *NoAnswerError,
-// ErrUnknownNode, ErrClosed. Otherwise Drain returns change's error. Drains of one endpoint follow
-// one another. change must not send to the nodes, and Receive functions must not call Drain.
+// All links of the endpoint are drained but those that are gone. Lost probes are repeated until ctx
+// ends. Then, or if another error comes first, change is not run, and sends go on by the old route:
+// *NoAnswerError, ErrUnknownNode, ErrClosed. Otherwise Drain returns change's error. Drains of one
+// endpoint follow one another. change must not send to the nodes, and Receive functions must not
+// call Drain.
 func (e *Endpoint) Drain(ctx context.Context, change func() error, nodes ...NodeID) error {
 	select {
 	case e.drain.turn <- struct{}{}:
@@ -80,7 +81,7 @@ func (e *Endpoint) pathsTo(nodes []NodeID) (paths []Path, err error) {
 // hold holds back sends to the nodes. When it returns, no earlier send to them is still under way.
 func (e *Endpoint) hold(nodes []NodeID) {
 	e.tableMu.Lock()
-	e.drain.held = nodes
+	e.drain.held = slices.Clone(nodes) // change may use the caller's slice for others
 	for _, n := range nodes {
 		e.lookup(n).hold(e, true)
 	}
@@ -122,10 +123,10 @@ const (
 	lastProbe  = 200 * time.Millisecond
 )
 
-// awaitArrival returns when all that was sent by a path has arrived.
+// awaitArrival returns when all that was sent by a path has arrived, or its link is gone.
 func (e *Endpoint) awaitArrival(ctx context.Context, p Path) error {
 	start := clock.Now()
-	for timeout := firstProbe; ; timeout = min(2*timeout, lastProbe) {
+	for timeout := firstProbe; e.isLeft(p.NIC); timeout = min(2*timeout, lastProbe) {
 		try, cancel := context.WithTimeout(ctx, timeout)
 		_, err := e.Ping(try, p, ProbeOptions{})
 		cancel()
@@ -138,6 +139,7 @@ func (e *Endpoint) awaitArrival(ctx context.Context, p Path) error {
 			return err
 		}
 	}
+	return nil
 }
 
 // AddressDrain is Endpoint.Drain by addresses in place of node numbers, as packages of VLAN routes

@@ -8,8 +8,8 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// Join makes the endpoint a member of a multicast group on all its links: from now on messages to
-// the group reach its ports. Joins are counted.
+// Join makes the endpoint a member of a multicast group on all its links but those that are gone:
+// from now on messages to the group reach its ports. Joins are counted.
 func (e *Endpoint) Join(g GroupID) error {
 	e.groupMu.Lock()
 	defer e.groupMu.Unlock()
@@ -35,7 +35,7 @@ func (e *Endpoint) Leave(g GroupID) error {
 	if old[g] > 1 {
 		return nil
 	}
-	if err := leaveLinks(e.nics, GroupMAC(e.cfg.Cluster, g)); err != nil {
+	if err := e.leaveLinks(len(e.nics), GroupMAC(e.cfg.Cluster, g)); err != nil {
 		return fmt.Errorf("leave group %d: %w", g, err)
 	}
 	return nil
@@ -52,22 +52,28 @@ func (e *Endpoint) setMembership(old map[GroupID]int, g GroupID, n int) {
 	e.groups.Store(&groups)
 }
 
-// joinLinks joins the group on all links, or on none.
+// joinLinks joins the group on all links, or on none. Those that are gone do not matter.
 func (e *Endpoint) joinLinks(group transport.MAC) error {
 	for i := range e.nics {
+		if !e.isLeft(i) {
+			continue
+		}
 		if err := transport.Join(e.nics[i].link, group); err != nil {
-			_ = leaveLinks(e.nics[:i], group) // the first error is the one to report
+			_ = e.leaveLinks(i, group) // the first error is the one to report
 			return err
 		}
 	}
 	return nil
 }
 
-// leaveLinks leaves the group on some links, all of them even if one fails.
-func leaveLinks(nics []nic, group transport.MAC) error {
+// leaveLinks leaves the group on the first n links, all of them even if one fails. Those that are
+// gone are in none.
+func (e *Endpoint) leaveLinks(n int, group transport.MAC) error {
 	var errs []error
-	for i := range nics {
-		errs = append(errs, transport.Leave(nics[i].link, group))
+	for i := range n {
+		if e.isLeft(i) {
+			errs = append(errs, transport.Leave(e.nics[i].link, group))
+		}
 	}
 	return errors.Join(errs...)
 }

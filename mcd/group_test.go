@@ -3,6 +3,8 @@ package mcd_test
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
@@ -89,6 +91,60 @@ func TestLeave_EveryLinkLeaves(t *testing.T) {
 	}
 	if err := es[0].Leave(7); !errors.Is(err, errStubborn) || other.groups != 0 {
 		t.Errorf("left: %d groups, %v; want none, and the other link's error", other.groups, err)
+	}
+}
+
+// Where one of two links is gone the other one is used on: to join and leave groups, and in drains.
+// Where both are, errors say so.
+func TestGoneLink_IsLeftOut(t *testing.T) {
+	for gone := range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			var links [2]transport.Link
+			es := mcdtest.Open(t, 2, mcdtest.Config{
+				NICs: 2, Endpoint: mcd.Config{Spin: -1},
+				Wrap: func(n mcd.NodeID, nic int, l transport.Link) transport.Link {
+					if n == 0 {
+						links[nic] = l
+					}
+					return l
+				},
+			})
+			e, left := es[0], 1-gone
+			lose := func(nic int) {
+				if err := links[nic].Close(); err != nil { // as where its interface is removed
+					t.Fatal(err)
+				}
+				time.Sleep(3 * time.Second) // virtual
+				if e.LinkErr(nic) == nil {
+					t.Fatalf("link %d is well", nic)
+				}
+			}
+			in, out := port(t, e, 1), port(t, es[1], 1)
+			if err := e.Join(4); err != nil {
+				t.Fatal(err)
+			}
+			lose(gone)
+			if err := e.Join(5); err != nil {
+				t.Errorf("without link %d: Join: %v", gone, err)
+			}
+			if err := out.SendVia(limit(t), left, mcd.ToGroup(5, 1), []byte("all")); err != nil {
+				t.Fatal(err)
+			}
+			expect(t, in, out.Addr(), "all")
+			if err := errors.Join(e.Leave(4), e.Leave(5)); err != nil {
+				t.Errorf("without link %d: Leave: %v", gone, err)
+			}
+			ran := false
+			if err := e.Drain(limit(t), func() error { ran = true; return nil }, 1); err != nil || !ran {
+				t.Errorf("without link %d: Drain: %v; its change was run: %v", gone, err, ran)
+			}
+			lose(left)
+			for what, err := range map[string]error{"Join": e.Join(5), "Drain": e.Drain(limit(t), func() error { return nil }, 1)} {
+				if err == nil {
+					t.Errorf("%s without links did not fail", what)
+				}
+			}
+		})
 	}
 }
 

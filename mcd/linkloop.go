@@ -84,6 +84,9 @@ func (e *Endpoint) lose(nic int, err error) {
 	e.end(fmt.Errorf("%w: all its links are gone: %w", ErrClosed, err))
 }
 
+// isLeft reports whether link nic is to be used: it is not gone or, where all are, says so itself.
+func (e *Endpoint) isLeft(nic int) bool { return !e.nics[nic].gone.Load() || e.err() != nil }
+
 // LinkErr returns why nothing can be received by link nic now, or nil: transport.ErrInterfaceDown
 // while its interface is down, transport.ErrNoInterface once it is gone. Waits go on meanwhile.
 // When all links of the endpoint are gone they end with ErrClosed, and the last one's error.

@@ -11,8 +11,8 @@ import (
 // done when it returns, several in one call of the link; the rest follow as soon as there is room.
 // Messages to one destination keep their order; one that waits does not hold up others, but where
 // it is for a group or for all. If a descriptor cannot be sent at all (no destination,
-// ErrUnknownNode, ErrSelf, ErrTooLarge, ErrPosted, ErrClosed), none is posted, and the error says
-// which.
+// ErrUnknownNode, ErrSelf, ErrTooLarge, ErrClosed; ErrPosted, also for one that is given twice),
+// none is posted, and the error says which.
 //
 // Source: MCD §2.2.
 func (p *Port) PostSend(ds ...*SendDesc) error {
@@ -22,10 +22,13 @@ func (p *Port) PostSend(ds ...*SendDesc) error {
 	for i, d := range ds {
 		if err := p.prepare(d); err != nil {
 			for _, d := range ds[:i] {
-				d.port = nil // it is not posted: there is nothing to wait for
+				d.port, d.given = nil, false // it is not posted: there is nothing to wait for
 			}
 			return fmt.Errorf("descriptor %d: %w", i, err)
 		}
+	}
+	for _, d := range ds {
+		d.given = false // before its owner may post it again
 	}
 	for len(ds) > 0 {
 		n := sameLink(ds)
@@ -37,12 +40,12 @@ func (p *Port) PostSend(ds ...*SendDesc) error {
 
 // prepare makes a descriptor ready to be posted, or reports why it cannot be sent.
 func (p *Port) prepare(d *SendDesc) error {
-	if d.posted.Load() {
+	if d.posted.Load() || d.given {
 		return ErrPosted
 	}
 	n, err := p.target(d.NIC, d.To, len(d.Payload))
 	if err == nil {
-		d.port, d.neighbour = p, n
+		d.port, d.neighbour, d.given = p, n, true
 	}
 	return err
 }

@@ -261,6 +261,35 @@ func TestDrain_NodesTwiceAndGone(t *testing.T) {
 	})
 }
 
+// The nodes of a drain are the caller's slice again once its change runs: sends go on to those that
+// were held.
+func TestDrain_ChangeUsesTheSlice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, y := twoLinks(t)
+		e, err := Open(Config{Spin: -1, Nodes: []Node{{ID: 1, MACs: []transport.MAC{y.MAC()}}}}, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		o, err := Open(Config{Spin: -1, Node: 1}, y)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer o.Close()
+		p, err := e.OpenPort(1, PortOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes := []NodeID{1}
+		if err := e.Drain(t.Context(), func() error { nodes[0] = 2; return nil }, nodes...); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.TrySend(0, To(Addr{Node: 1, Port: 1}), nil); err != nil || e.nics[0].queue.held != 0 {
+			t.Errorf("behind it: %v, %d lanes are held", err, e.nics[0].queue.held)
+		}
+	})
+}
+
 // A descriptor that was never posted holds nobody up.
 func TestWait_OfWhatWasNeverPosted(t *testing.T) {
 	if err := new(SendDesc).Wait(t.Context()); err != nil {
@@ -304,6 +333,30 @@ func TestWait_OfWhatWasCancelled(t *testing.T) {
 			t.Errorf("posted again: %q, %v", d.Buf[:d.N], err)
 		}
 	})
+}
+
+// A receive descriptor into which a message is just being filled is posted still.
+func TestPostRecv_WhileAMessageIsFilledIn(t *testing.T) {
+	_, p, _, _ := openScripts(t, 1)
+	d := &RecvDesc{Buf: make([]byte, 10)}
+	for range 2 {
+		if err := p.PostRecv(d); err != nil {
+			t.Fatal(err)
+		}
+		p.mu.Lock() // as place begins
+		taken := p.posted.PopFront()
+		p.mu.Unlock()
+		if taken != d || d.Cancel() || d.Done() {
+			t.Errorf("Cancel has taken a descriptor back that is just being filled; done: %v", d.Done())
+		}
+		if err := p.PostRecv(d); !errors.Is(err, ErrPosted) {
+			t.Errorf("PostRecv: %v, want ErrPosted", err)
+		}
+		d.completion.Complete(d.fill(&Message{Payload: []byte("whole")}))
+		if err := d.Wait(t.Context()); err != nil || string(d.Buf[:d.N]) != "whole" {
+			t.Errorf("received %q, %v", d.Buf[:d.N], err)
+		}
+	}
 }
 
 // A descriptor that PostSend has not posted, as another one cannot be sent, is not waited for.

@@ -53,7 +53,8 @@ func (p *Port) TryRecv(b []byte) (n int, from Addr, ok bool, err error) {
 }
 
 // PostRecv posts a buffer for one message, and does not wait. Buffers are filled in the order in
-// which they were posted. ErrHandled if the port has a Receive function, ErrPosted, ErrClosed.
+// which they were posted. ErrHandled if the port has a Receive function, ErrPosted (also while a
+// message is on its way into the buffer), ErrClosed.
 func (p *Port) PostRecv(d *RecvDesc) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,7 +63,7 @@ func (p *Port) PostRecv(d *RecvDesc) error {
 		return p.err()
 	case p.opts.Receive != nil:
 		return ErrHandled
-	case d.node.In():
+	case d.port != nil && !d.Done():
 		return ErrPosted
 	}
 	d.completion.Reset()
@@ -86,6 +87,7 @@ func (p *Port) take(d *RecvDesc) bool {
 // waits for the few nanoseconds until it is done, and returns false.
 func (p *Port) takeBack(d *RecvDesc) bool {
 	if p.take(d) {
+		d.port = nil // it is not posted any more, and will not be done
 		return true
 	}
 	for !d.Done() {

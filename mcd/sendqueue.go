@@ -100,9 +100,7 @@ func (q *sendQueue) post(ds []*SendDesc) {
 		return
 	}
 	for _, d := range ds {
-		if !d.posted.Load() { // else it is in ds twice
-			q.push(d)
-		}
+		q.push(d)
 	}
 	if q.held > 0 || len(q.lanes) > 1 { // others may go
 		q.send()

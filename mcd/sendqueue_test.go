@@ -216,24 +216,35 @@ func TestClosedPortDoesNotSend(t *testing.T) {
 	})
 }
 
-// A descriptor that is given twice in one call, and has to wait, waits once.
+// A descriptor that is given twice in one call is refused, whether the link has room or not, and
+// nothing is posted; each alone is.
 func TestDescriptorGivenTwice(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		link, es := choosing(t, 2)
-		p, in := port(t, es[0], 1), port(t, es[1], 1)
-		link.refuse(func(*transport.Frame) bool { return true })
-		d := &mcd.SendDesc{To: mcd.To(in.Addr()), Payload: []byte("once")}
-		if err := p.PostSend(d, d); err != nil {
-			t.Fatal(err)
-		}
-		link.refuse(nil)
-		if err := d.Wait(limit(t)); err != nil {
-			t.Fatal(err)
-		}
-		expect(t, in, p.Addr(), "once")
-		send(t, p, in.Addr(), []byte("next"))
-		expect(t, in, p.Addr(), "next")
-	})
+	for _, full := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			link, es := choosing(t, 2)
+			p, in := port(t, es[0], 1), port(t, es[1], 1)
+			link.refuse(func(*transport.Frame) bool { return full })
+			d := &mcd.SendDesc{To: mcd.To(in.Addr()), Payload: []byte("once")}
+			other := &mcd.SendDesc{To: mcd.To(in.Addr()), Payload: []byte("other")}
+			if err := p.PostSend(d, other, d); !errors.Is(err, mcd.ErrPosted) || !strings.Contains(err.Error(), "descriptor 2") {
+				t.Errorf("%v, want that the last one is posted", err)
+			}
+			for range 2 {
+				if err := p.PostSend(d, other); err != nil {
+					t.Fatal(err)
+				}
+				link.refuse(nil)
+				for _, d := range []*mcd.SendDesc{d, other} {
+					if err := d.Wait(limit(t)); err != nil {
+						t.Fatal(err)
+					}
+					expect(t, in, p.Addr(), string(d.Payload))
+				}
+			}
+			send(t, p, in.Addr(), []byte("next"))
+			expect(t, in, p.Addr(), "next")
+		})
+	}
 }
 
 // A Send that gives up leaves nothing behind that could be sent later.
