@@ -54,6 +54,7 @@ func TestLongPeerTimeout(t *testing.T) {
 			done := make(chan error, 1)
 			go func() { done <- all[0].Barrier(limit(t)) }()
 			time.Sleep(7*time.Second + 250*time.Millisecond)
+			synctest.Wait()
 			if !strings.Contains(log.String(), "barrier is late") {
 				t.Errorf("peer timeout %v: the log is %q", timeout, log.String())
 			}
