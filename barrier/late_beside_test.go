@@ -41,38 +41,3 @@ func TestLate_BesideStatus(t *testing.T) {
 		}
 	})
 }
-
-// However long a silent member is waited for, a lost frame costs a tenth of a second at most, and a
-// barrier is told to be late soon after it is.
-func TestLongPeerTimeout(t *testing.T) {
-	for _, timeout := range []time.Duration{0, time.Minute, 10 * time.Minute} {
-		synctest.Test(t, func(t *testing.T) {
-			var log bytes.Buffer
-			c := &cluster{cfg: barrier.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}}
-			c = c.startWith(t, 2, 1, fault.Config{}, 0)
-			all := c.groups(t, barrier.GroupConfig{PeerTimeout: timeout, Late: 7 * time.Second})
-			done := make(chan error, 1)
-			go func() { done <- all[0].Barrier(limit(t)) }()
-			time.Sleep(7*time.Second + 250*time.Millisecond)
-			synctest.Wait()
-			if !strings.Contains(log.String(), "barrier is late") {
-				t.Errorf("peer timeout %v: the log is %q", timeout, log.String())
-			}
-			time.Sleep(6 * time.Second)
-			c.faults[0][0].Cut(true)
-			ticket := arrive(t, all[1], barrier.Options{})
-			synctest.Wait()
-			c.faults[0][0].Cut(false) // what was sent meanwhile is lost
-			lost := time.Now()
-			if err := <-done; err != nil {
-				t.Fatal(err)
-			}
-			if cost := time.Since(lost); cost > 110*time.Millisecond {
-				t.Errorf("peer timeout %v: one lost frame cost %v", timeout, cost)
-			}
-			if err := ticket.Wait(limit(t)); err != nil {
-				t.Fatal(err)
-			}
-		})
-	}
-}

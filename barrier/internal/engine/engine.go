@@ -213,7 +213,7 @@ func (e *Engine) Arrive(now monotime.Time, number uint8, out []Send) ([]Send, er
 func (e *Engine) beginStep(m *machine, now monotime.Time) {
 	m.begun, m.nacks = now, 0
 	least := max(firstNack, time.Duration(e.cfg.Size)*nackShare)
-	m.interval = min(max(least, m.stepTime.RTO(0, 0)), e.cfg.PeerTimeout/nacksPerTimeout, maxNack)
+	m.interval = min(max(least, m.stepTime.RTO(0, 0)), e.cfg.PeerTimeout/nacksPerTimeout)
 	m.next = now.Add(m.interval)
 }
 
@@ -297,7 +297,7 @@ func (e *Engine) Advance(now monotime.Time, out []Send) []Send {
 func (e *Engine) nack(m *machine, now monotime.Time, out []Send) []Send {
 	m.nacked = true
 	m.nacks++
-	m.interval = min(2*m.interval, e.cfg.PeerTimeout/nacksPerTimeout, maxNack)
+	m.interval = min(2*m.interval, e.cfg.PeerTimeout/nacksPerTimeout)
 	m.next = now.Add(m.interval)
 	s := &e.plan.steps[m.step]
 	for i := s.await; i < s.awaitEnd && m.state == Waiting; i++ {

@@ -21,9 +21,6 @@ const (
 	nackShare = 20 * time.Microsecond
 	// nacksPerTimeout is the least number of nacks before a silent member counts as down.
 	nacksPerTimeout = agreement.Queries
-	// maxNack is the longest time between two nacks, whatever the peer timeout is: what a frame
-	// costs that is lost once a member is late.
-	maxNack = DefaultPeerTimeout / nacksPerTimeout
 	// maxKnown is the most members of a group whose notifies tell incarnations: as long as a bye.
 	// By links whose frames are shorter than Ethernet's it may be fewer. In a larger group a member
 	// that begins anew is known to those that it sends messages to.
