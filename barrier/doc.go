@@ -24,7 +24,8 @@
 // A member leaves generation g of a barrier only if all members have entered it, whatever frames
 // are lost, doubled, delayed, reordered or corrupted. A lost frame costs milliseconds: the member
 // that waits sends a nack. As long as no frame is lost and no member is late, no frame is sent but
-// the schedule's; a member that is late is asked now and then, ever more seldom, whether it lives.
+// the schedule's; a member that is late is asked now and then, ever more seldom, whether it lives:
+// up to a twentieth of the peer timeout apart, which is then what a lost frame costs.
 //
 // A wait ends. If members are silent for longer than GroupConfig.PeerTimeout, or say goodbye
 // (Close), or have begun anew, all others agree on which ones those are, and get an error that

@@ -45,7 +45,7 @@ type GroupConfig struct {
 	// go on without those in the other. More than half of the members is at most one part.
 	Quorum int
 	// Late is how long a barrier may take before the service's Logger is told which members have
-	// not entered. Zero is never.
+	// not entered: with the nack after it, up to a tenth of PeerTimeout later. Zero is never.
 	Late time.Duration
 }
 
