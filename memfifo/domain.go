@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"time"
 
@@ -215,7 +214,7 @@ func (d *Domain) Close() error {
 func (d *Domain) close() (err error) {
 	defer func() { err = errors.Join(err, d.port.Close()) }()
 	defer d.end()
-	ctx, cancel := standstill.WithTimeout(context.Background(), 2*min(d.cfg.PeerTimeout, math.MaxInt64/2))
+	ctx, cancel := standstill.ForClose(d.cfg.PeerTimeout)
 	defer cancel()
 	return d.Flush(ctx)
 }

@@ -57,14 +57,16 @@ func (c *Config) setDefaults(ep *mcd.Endpoint) error {
 	if err := checkAlgorithms(c.Algorithms); err != nil {
 		return err
 	}
+	var known []mcd.NodeID
+	for _, n := range ep.Nodes() {
+		known = append(known, n.ID)
+	}
+	slices.Sort(known)
 	if c.Nodes == nil {
-		for _, n := range ep.Nodes() {
-			c.Nodes = append(c.Nodes, n.ID)
-		}
-		slices.Sort(c.Nodes)
+		c.Nodes = known
 	}
 	for _, n := range c.Nodes {
-		if !slices.ContainsFunc(ep.Nodes(), func(known mcd.Node) bool { return known.ID == n }) && n != ep.Node() {
+		if _, is := slices.BinarySearch(known, n); !is && n != ep.Node() {
 			return fmt.Errorf("Config.Nodes %v: node %d: %w", c.Nodes, n, mcd.ErrUnknownNode)
 		}
 	}

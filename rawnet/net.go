@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"sync"
 	"time"
 
@@ -259,7 +258,7 @@ func (n *Net) Close() error {
 // waitRunning waits until what is owed to other nodes was sent. Those that give no room, or do not
 // answer a flush, are waited for as long as the domain's own Close waits.
 func (n *Net) waitRunning() {
-	limit, cancel := standstill.WithTimeout(context.Background(), 2*min(n.cfg.PeerTimeout, math.MaxInt64/2))
+	limit, cancel := standstill.ForClose(n.cfg.PeerTimeout)
 	defer cancel()
 	defer context.AfterFunc(limit, n.end)()
 	n.running.Wait()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -229,7 +228,7 @@ func (d *Domain) respondOne(p *node, r response) {
 // handler of a domain that closes. The caller holds mu.
 func (d *Domain) boundResponses() {
 	if d.closed && len(d.jobs.cancels) == 0 && d.unbound == nil {
-		limit, cancel := standstill.WithTimeout(context.Background(), 2*min(d.cfg.PeerTimeout, math.MaxInt64/2))
+		limit, cancel := standstill.ForClose(d.cfg.PeerTimeout)
 		d.unbound = cancel // by Close, at the latest
 		context.AfterFunc(limit, d.giveUp)
 	}

@@ -3,6 +3,7 @@ package standstill
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"time"
 
@@ -20,6 +21,12 @@ func WithTimeout(parent context.Context, d time.Duration) (context.Context, cont
 	defer c.mu.Unlock()
 	c.next()
 	return c, c.cancel
+}
+
+// ForClose bounds how long a Close waits for other nodes: two of its peer timeouts, as one is what
+// a silent node has before it counts as down.
+func ForClose(peerTimeout time.Duration) (context.Context, context.CancelFunc) {
+	return WithTimeout(context.Background(), 2*min(peerTimeout, math.MaxInt64/2))
 }
 
 // timeout is a context that ends with its parent, or once it has seen enough time pass.
