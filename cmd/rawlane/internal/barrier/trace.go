@@ -112,7 +112,8 @@ func (b *traceVerb) run(cmd *cobra.Command, _ []string) error {
 	if err := b.validate(); err != nil {
 		return err
 	}
-	return b.cluster.RunNodes(cmd, func(ctx context.Context, ep *mcd.Endpoint, _ string) error {
+	alike := launch.Alike(cmd, "algo", "iters", "late", "nics")
+	return b.cluster.RunNodes(cmd, alike, func(ctx context.Context, ep *mcd.Endpoint, _ string) error {
 		return b.trace(ctx, ep, cmd.OutOrStdout())
 	})
 }

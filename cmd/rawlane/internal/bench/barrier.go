@@ -80,6 +80,7 @@ With offload, node 0 counts in the path of its NIC (XDP) where it may.
 	b.cluster.ModeFlag(cmd)
 	f := cmd.Flags()
 	cli.AlgorithmsFlag(cmd, &b.algos, "algo", "algorithms, separated by commas")
+	b.alike = []string{"algo", "iters", "work", "nics"}
 	f.DurationVar(&b.work, "work", barrierWork, "work between two barriers, in the first loop")
 	f.DurationVar(&b.peerTimeout, "peer-timeout", launch.AskTimeout,
 		"how long a node may be silent before it counts as down")

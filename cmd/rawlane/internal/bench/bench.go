@@ -47,6 +47,7 @@ type bench struct {
 	sizes             []int // of what is sent; none for barriers
 	iters             int
 	cluster           launch.ClusterFlags
+	alike             []string // the flags that all nodes are to give alike, if it is not node 0's that count
 	json, csv         bool
 	keyCost           *keyCost   // of those that show what a key costs
 	printed           *cli.Lines // by the run before, without the key or with it
@@ -114,13 +115,24 @@ func (b *bench) runWith(cmd *cobra.Command, nodes *launch.ClusterFlags, part par
 	if err != nil {
 		return err
 	}
-	return nodes.RunNodes(cmd, func(ctx context.Context, ep *mcd.Endpoint, nic string) error {
+	return nodes.RunNodes(cmd, b.whatRuns(cmd), func(ctx context.Context, ep *mcd.Endpoint, nic string) error {
 		n := b.newNode(cmd, ep, nic)
 		n.form.Keys = protection
 		defer n.lines.Clear()
 		return part(ctx, n)
 	})
 }
+
+// whatRuns is what the nodes of several machines are to run alike.
+func (b *bench) whatRuns(cmd *cobra.Command) string {
+	if b.alike == nil { // those others answer whatever node 0 measures
+		return answering
+	}
+	return launch.Alike(cmd, b.alike...)
+}
+
+// answering is what the nodes of plain messages' benchmarks run.
+const answering = "rawlane bench latency, bandwidth, rate or logp"
 
 // node is one node of a benchmark.
 type node struct {

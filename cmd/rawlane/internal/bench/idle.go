@@ -58,6 +58,7 @@ func newIdleCommand() *cobra.Command {
 	cmd := b.command(maxIdleSeconds, "seconds of silence that are measured, for each number of connections",
 		b.prepare, b.part)
 	cli.ListFlag(cmd.Flags(), &b.conns, "conns", "N,...", "numbers of connections", parseConns)
+	b.alike = []string{"conns"}
 	return cmd
 }
 

@@ -125,8 +125,9 @@ nodes than 0 and 1 are idle.
 	f := cmd.Flags()
 	if b.maxSize > 0 {
 		cli.SizesFlag(f, &b.sizes, "size", "", "sizes")
+		b.alike = []string{"size"}
 	}
-	b.bytes = 64 << 20
+	b.bytes, b.alike = 64<<20, append(b.alike, "iters", "bytes")
 	cli.SizeFlag(f, &b.bytes, "bytes", "bytes to send per size, for the rates: 1000000, 64M")
 	return cmd
 }

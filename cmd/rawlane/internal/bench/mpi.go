@@ -143,13 +143,16 @@ func (b mpiBench) newCommand() *cobra.Command {
 	cmd := b.command(maxMPIIters, "iterations per size; of more than 8 KiB, a tenth", b.prepare, b.part)
 	b.cluster.ModeFlag(cmd)
 	b.cluster.FaultFlags(cmd)
+	b.alike = []string{"iters"}
 	if b.unit > 0 {
 		cli.SizesFlag(cmd.Flags(), &b.sizes, "size", "m", "sizes of messages, in bytes")
+		b.alike = append(b.alike, "size")
 	}
 	if names := b.algorithms(); len(names) > 0 {
 		cmd.Flags().StringVar(&b.algorithm, "algorithm", "",
 			strings.Join(names, " or ")+", for all sizes (default: as mpi.Algorithms says)")
 		cli.Choice(cmd, "algorithm", names...)
+		b.alike = append(b.alike, "algorithm")
 	}
 	return cmd
 }

@@ -55,6 +55,7 @@ microseconds.
 func newProgramCommand(b programBench) *cobra.Command {
 	cmd := b.command(maxIters, "calls per size, not counting those that warm up", b.prepare, b.part)
 	cli.SizesFlag(cmd.Flags(), &b.sizes, "size", "", "bytes of an answer")
+	b.alike = []string{"size", "iters"}
 	return cmd
 }
 

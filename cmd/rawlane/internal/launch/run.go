@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"sync"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/mcd"
 )
 
@@ -16,11 +18,12 @@ import (
 type NodeFunc func(ctx context.Context, ep *mcd.Endpoint, nic string) error
 
 // RunNodes runs the part of each node: of this one if the others are elsewhere, of all in this
-// process, or of each in a process that runs this same verb.
-func (c *ClusterFlags) RunNodes(cmd *cobra.Command, part NodeFunc) error {
+// process, or of each in a process that runs this same verb. Others elsewhere must run what this
+// one does, as Alike says it.
+func (c *ClusterFlags) RunNodes(cmd *cobra.Command, alike string, part NodeFunc) error {
 	switch {
 	case c.Here():
-		return c.runOne(cmd.Context(), part)
+		return c.runOne(cmd.Context(), alike, part)
 	case c.Mode == modeThreads:
 		return c.runThreads(cmd.Context(), part)
 	}
@@ -28,12 +31,18 @@ func (c *ClusterFlags) RunNodes(cmd *cobra.Command, part NodeFunc) error {
 }
 
 // runOne runs one node of several.
-func (c *ClusterFlags) runOne(ctx context.Context, part NodeFunc) error {
+func (c *ClusterFlags) runOne(ctx context.Context, alike string, part NodeFunc) error {
 	m, err := c.Join(ctx)
 	if err != nil {
 		return err
 	}
-	if err = part(ctx, m.Endpoint, m.NIC); err != nil {
+	if os.Getenv(cli.EnvLocal) == "" { // else one command has started all
+		err = agree(ctx, m.Endpoint, alike)
+	}
+	if err == nil {
+		err = part(ctx, m.Endpoint, m.NIC)
+	}
+	if err != nil {
 		err = fmt.Errorf("node %d: %w", m.Endpoint.Node(), err)
 	}
 	return errors.Join(err, m.Close())
