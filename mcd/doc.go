@@ -18,10 +18,11 @@
 // header alone where Config.Checksum leaves payloads to the link, as it does by itself over shared
 // memory. Messages of one sender over one NIC to one port arrive in order, as long as the route to
 // the node does not change, or changes by a Drain: by another route a message may overtake one
-// before it. (On a NIC with several transmit queues, see package transport/ring.) Nothing says
-// whether a message arrived: a frame may be lost on the way, and a message that finds neither a
-// posted buffer nor room in the port's backlog is dropped and counted. Packages barrier and memfifo
-// add what is missing.
+// before it. (On a NIC with several queues messages longer than Endpoint.TrainPayload may overtake
+// others, and be overtaken, while the sender sends trains: see package transport/ring.) Nothing
+// says whether a message arrived: a frame may be lost on the way, and a message that finds neither
+// a posted buffer nor room in the port's backlog is dropped and counted. Packages barrier and
+// memfifo add what is missing.
 //
 // # Sending
 //

@@ -16,7 +16,8 @@
 // The first barrier of each number runs in the processes, where members learn who the others are,
 // and so does one with a member that has failed, has left or is asked whether it lives. Lost frames
 // are asked for as ever. A group whose frames carry tags or seals is not counted here, nor one
-// with more than 1024 members.
+// with more than 1024 members. A member that sends the Center trains (package transport/ring) may
+// have its arrivals behind a train's headers: they are counted as others are.
 //
 // The program is the process's: the kernel takes it off the interface when the unit is closed or
 // the process ends. An interface has one XDP program: link xdp cannot share it.

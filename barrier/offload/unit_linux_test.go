@@ -55,6 +55,7 @@ func needUnits(t *testing.T) {
 // cluster is nodes in namespaces, the first of which has a unit.
 type cluster struct {
 	bed      *testbed.Bed
+	links    []*ring.Link
 	eps      []*mcd.Endpoint
 	services []*barrier.Service
 	unit     *offload.Unit
@@ -63,7 +64,12 @@ type cluster struct {
 func open(t *testing.T, size int, faults fault.Config) *cluster {
 	t.Helper()
 	needUnits(t)
-	c := &cluster{bed: testbed.ForTest(t, testbed.Config{Nodes: size, Bridge: true})}
+	return openIn(t, testbed.ForTest(t, testbed.Config{Nodes: size, Bridge: true}), size, faults)
+}
+
+func openIn(t *testing.T, bed *testbed.Bed, size int, faults fault.Config) *cluster {
+	t.Helper()
+	c := &cluster{bed: bed}
 	cfg := mcd.Config{}
 	for k := range size {
 		cfg.Nodes = append(cfg.Nodes, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{testbed.MAC(k, 0)}})
@@ -79,6 +85,7 @@ func open(t *testing.T, size int, faults fault.Config) *cluster {
 			return ring.Open(testbed.Interface(0), ring.Config{})
 		})
 		must(err)
+		c.links = append(c.links, l)
 		lossy, err := fault.New(l, rand.New(rand.NewPCG(1, uint64(k))), faults)
 		must(err)
 		cfg.Node = mcd.NodeID(k)

@@ -181,6 +181,31 @@ func TestMTULowered(t *testing.T) {
 	})
 }
 
+// Trains meet no such error, whatever their segments: the link looks at the MTU at each offer, and
+// their frames go as they are, and meet it.
+func TestMTULowered_WithTrains(t *testing.T) {
+	eachShared(t, func(t *testing.T, bed *testbed.Bed, open func(int, settings) transport.Link) {
+		a, b := open(0, settings{trains: true}), open(1, settings{trains: true})
+		testbed.MeetTrains(t, a, b)
+		if err := bed.Node(0).SetMTU(0, 1000); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		for { // the next offer is due in a quarter of a second
+			n, err := a.Send(series(b, 0, 20, 1400))
+			if errors.Is(err, transport.ErrTooLarge) && n == 0 && strings.Contains(err.Error(), "MTU") {
+				break
+			}
+			if ctx.Err() != nil || err != nil && !errors.Is(err, transport.ErrBusy) {
+				t.Fatalf("%d, %v; want ErrTooLarge, and the MTU named", n, err)
+			}
+			drain(t, a) // the answers to earlier offers
+		}
+		send(t, a, series(b, 0, 20, 900)...)
+	})
+}
+
 // A frame longer than the link's memory for one, as the MTU was raised since, is not handed out in
 // part: it counts as malformed.
 func TestMTURaised(t *testing.T) {

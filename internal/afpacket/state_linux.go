@@ -60,26 +60,32 @@ func (s *linkState) look(fd int) error {
 	return nil
 }
 
-// interfaceFlags returns the flags of an interface in the socket's network namespace, which need
-// not be this thread's. The name is looked up first: it may have changed.
+// askInterface asks something of an interface in the socket's network namespace, which need not be
+// this thread's. The name is looked up first: it may have changed.
+func askInterface(fd, index int, what uint) (answer unix.Ifreq, err error) {
+	answer.SetUint32(uint32(index))
+	if err = unix.IoctlIfreq(fd, unix.SIOCGIFNAME, &answer); err == nil {
+		err = unix.IoctlIfreq(fd, what, &answer)
+	}
+	return answer, err
+}
+
+// interfaceFlags returns an interface's flags.
 func interfaceFlags(fd, index int) (uint16, error) {
-	var request unix.Ifreq
-	request.SetUint32(uint32(index))
-	if err := unix.IoctlIfreq(fd, unix.SIOCGIFNAME, &request); err != nil {
-		return 0, err
-	}
-	if err := unix.IoctlIfreq(fd, unix.SIOCGIFFLAGS, &request); err != nil {
-		return 0, err
-	}
-	return request.Uint16(), nil
+	answer, err := askInterface(fd, index, unix.SIOCGIFFLAGS)
+	return answer.Uint16(), err
+}
+
+// interfaceMTU returns an interface's present MTU, if the kernel says it.
+func interfaceMTU(fd, index int) (mtu int, ok bool) {
+	answer, err := askInterface(fd, index, unix.SIOCGIFMTU)
+	return int(answer.Uint32()), err == nil
 }
 
 // hardwareAddress returns an interface's present address, if the kernel says it.
 func hardwareAddress(fd, index int) (mac transport.MAC, ok bool) {
-	var request unix.Ifreq
-	request.SetUint32(uint32(index))
-	if unix.IoctlIfreq(fd, unix.SIOCGIFNAME, &request) != nil ||
-		unix.IoctlIfreq(fd, unix.SIOCGIFHWADDR, &request) != nil {
+	request, err := askInterface(fd, index, unix.SIOCGIFHWADDR)
+	if err != nil {
 		return mac, false
 	}
 	// The union is a sockaddr: two bytes of family, then the address.

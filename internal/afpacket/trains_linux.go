@@ -48,6 +48,7 @@ const (
 // guards it.
 type trains struct {
 	fd         int
+	index      int // of the interface
 	mtu        int
 	etherType  transport.EtherType
 	src        transport.MAC
@@ -82,7 +83,7 @@ func openTrains(ifi *net.Interface, nic Driver, src transport.MAC, etherType tra
 	}
 	setBuffer(fd, unix.SO_SNDBUF, unix.SO_SNDBUFFORCE, trainSendBuffer)
 	t := &trains{
-		fd: fd, mtu: ifi.MTU, etherType: etherType, src: src,
+		fd: fd, index: ifi.Index, mtu: ifi.MTU, etherType: etherType, src: src,
 		sendsOne: nic.TxQueues == 1 && nic.Fifo, receiveOne: nic.RxQueues == 1 && !nic.Steers,
 		stations: newStations(rand.Uint64), answers: tokenbucket.New(answerRate, answerBurst),
 		plain: newPlainSockets(ifi.Index, etherType),
@@ -166,20 +167,29 @@ func (s *sender) nextTrain(frames []transport.Frame) (n int, to *station) {
 // takes returns the station of frames if they are to go there as a train.
 func (t *trains) takes(now monotime.Time, frames []transport.Frame) *station {
 	f := &frames[0]
-	if len(frames) == 1 {
-		st := t.stations.find(f)
-		if f.EtherType == t.etherType && len(f.Payload) > 0 && len(f.Payload) <= t.mtu-TrainOverhead &&
-			st != nil && st.taking(now) && !(st.ordered && t.sendsOne) {
-			return st
-		}
+	if len(frames) == 1 && !t.headsAlone(now, f) {
 		return nil
 	}
 	st, offer := t.stations.takes(now, f)
 	if offer != 0 {
+		if mtu, ok := interfaceMTU(t.fd, t.index); ok && mtu < t.mtu {
+			t.stations.find(f).refused(now) // a train's segments meet no error, and frames do
+			return nil
+		}
 		c := control{vid: keyOf(f).vid, number: offer, ordered: t.receiveOne}
 		t.sendControl(trainOffer, f, &c)
 	}
 	return st
+}
+
+// headsAlone reports whether a frame that goes alone has a train's headers: where it would overtake
+// trains, or they it, for as long as its station takes trains. It renews that, as a train does.
+func (t *trains) headsAlone(now monotime.Time, f *transport.Frame) bool {
+	if f.EtherType != t.etherType || len(f.Payload) == 0 || len(f.Payload) > t.mtu-TrainOverhead {
+		return false
+	}
+	st := t.stations.find(f)
+	return st != nil && st.taking(now) && !(st.ordered && t.sendsOne)
 }
 
 // sendTrain sends frames as one train to a station, and returns how many were taken: all, or none.

@@ -211,6 +211,29 @@ func TestSender_TrainsAndPlainFrames(t *testing.T) {
 	}
 }
 
+// A stream of frames that go alone behind a train's headers renews what it rests on: else they would
+// go without, and overtake each other, until the next train.
+func TestSender_FramesAloneRenewTheOffer(t *testing.T) {
+	f := []transport.Frame{{Dst: stationA, EtherType: ours, Payload: make([]byte, 100)}}
+	for _, ordered := range []bool{true, false} {
+		s, _, trained := sockets(t, unix.SOCK_SEQPACKET, unix.SOCK_SEQPACKET)
+		proven(s, stationA, ordered)
+		st := s.trains.stations.find(&f[0])
+		st.retry = renewal
+		st.offered = clock.Now().Add(-renewal)
+		if n, err := s.send(f); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		want := 0
+		if !ordered {
+			want = 2 // the offer, and the frame
+		}
+		if n := packets(trained); n != want || (st.offer != 0) == ordered {
+			t.Errorf("ordered %v: %d packets with headers, offer %d; want %d", ordered, n, st.offer, want)
+		}
+	}
+}
+
 // Where the kernel refuses a train, its frames go as they are, and those that come next.
 func TestSender_RefusedTrains(t *testing.T) {
 	s, plain, _ := sockets(t, unix.SOCK_SEQPACKET, unix.SOCK_SEQPACKET)

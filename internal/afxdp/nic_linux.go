@@ -93,7 +93,8 @@ func (n *nic) findName() error {
 
 func (n *nic) awaitCarrier() { awaitCarrier(n.hasCarrier) }
 
-// restore undoes keepTags. An interface that is gone needs nothing undone.
+// restore undoes keepTags. An interface that is gone needs nothing undone; one that was moved to
+// another namespace is out of reach, and keeps the change.
 func (n *nic) restore() error {
 	if n.stopped == nil {
 		return nil

@@ -44,7 +44,9 @@
 // get frames as they are. A train and a frame that goes alone are of two flows, which may overtake
 // each other: on NICs with several queues, through queueing disciplines other than a FIFO
 // (fq_codel), and where the receiver steers flows (RPS) or joins datagrams. The links look for
-// these when they open, and frames that go alone then have a train's headers, too.
+// these when they open, and frames that go alone then have a train's headers, too. Frames longer
+// than TrainMTU have no room for these, and keep no order with others there: who needs that sends
+// none, or sets NoTrains.
 //
 // docs/decisions/013-trains.md has the reasons and the limits: beside a virtual machine that is not
 // trusted, set NoTrains.

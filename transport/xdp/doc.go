@@ -33,10 +33,11 @@
 // What the link changes on the system (the program, group membership, promiscuous mode) the kernel
 // undoes when the process ends, however it ends. One setting is undone by Close alone: NICs that
 // take VLAN tags off (rx-vlan-offload in ethtool -k) would take them off before the program sees
-// them, so that is off while the link is open. A killed process leaves it off, which costs the
-// kernel a little work for tagged frames and changes nothing else. A veth hands on what a Linux
-// bridge or an 8021q device at its other end sends with the tag beside the bytes, and the link gets
-// it without: there tx-vlan-offload has to be off.
+// them, so that is off while the link is open. A killed process leaves it off, and so does Close
+// once the interface was moved to another namespace, which costs the kernel a little work for
+// tagged frames and changes nothing else. A veth hands on what a Linux bridge or an 8021q device at
+// its other end sends with the tag beside the bytes, and the link gets it without: there
+// tx-vlan-offload has to be off.
 //
 // Frames of the link do not reach tcpdump and other packet sockets on the same interface. Package
 // capture records them. The MTU is bounded by the memory's chunks, which are a page at most, and

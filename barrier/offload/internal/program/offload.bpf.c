@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <linux/bpf.h>
+#include <linux/in.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
@@ -17,10 +18,9 @@
 #define WAITS (1U << 31)
 #define RETRIES 16
 #define UNICAST 0x11 // version and kind of mcd's header
+#define IPV4 bpf_htons(0x0800)
 
-struct frame {
-	__u8 dst[6], src[6];
-	__be16 type;
+struct message {
 	__u8 kind, tagged, ports[2]; // the checksum covers this
 	__be16 from, to;
 	__be32 cluster;
@@ -32,7 +32,29 @@ struct frame {
 } __attribute__((packed));
 
 #define HEADER_LEN 16
-#define NOTIFY_LEN (sizeof(struct frame) - offsetof(struct frame, notify))
+#define NOTIFY_LEN (sizeof(struct message) - offsetof(struct message, notify))
+
+struct frame {
+	__u8 dst[6], src[6];
+	__be16 type;
+	struct message message;
+} __attribute__((packed));
+
+// The headers of a train. A frame that goes alone has them where it would overtake trains.
+struct train {
+	__u8 version, service;
+	__be16 total, id, fragment;
+	__u8 hops, protocol;
+	__be16 sum;
+	__be32 src, dst;
+	__be16 kind, type, length, checksum;
+	struct message message;
+} __attribute__((packed));
+
+#define UDP_LEN (8 + sizeof(struct message))
+#define TRAIN_SRC bpf_htonl(239U << 24 | 82 << 16 | 76 << 8 | 1)
+#define TRAIN_DST bpf_htonl(239U << 24 | 82 << 16 | 76 << 8 | 2)
+#define TRAIN_OF_FRAMES bpf_htons(1)
 
 struct key {
 	__u8 identity[12];
@@ -95,22 +117,33 @@ static __always_inline __u32 update(__u32 crc, const __u8 *b, int n)
 	return crc;
 }
 
-static __always_inline __be32 checksum(const struct frame *f)
+static __always_inline __be32 checksum(const struct message *m)
 {
-	__u32 crc = update(~0U, &f->kind, HEADER_LEN);
-	return bpf_htonl(~update(crc, &f->notify, NOTIFY_LEN));
+	__u32 crc = update(~0U, &m->kind, HEADER_LEN);
+	return bpf_htonl(~update(crc, &m->notify, NOTIFY_LEN));
 }
 
-// is_arrival reports whether f is a member's arrival at the slot, of whichever generation.
-static __always_inline int is_arrival(const struct frame *f, const struct member *m, const struct slot *s)
+// is_train reports whether a packet of IPv4 is a frame with the length of an arrival behind a
+// train's headers.
+static __always_inline int is_train(const struct train *t)
 {
-	const struct frame *r = &s->release;
+	return t->version == 0x45 && t->total == bpf_htons(sizeof(*t)) && !(t->fragment & bpf_htons(0x3fff)) &&
+	       t->protocol == IPPROTO_UDP && t->src == TRAIN_SRC && t->dst == TRAIN_DST &&
+	       t->kind == TRAIN_OF_FRAMES && t->length == bpf_htons(UDP_LEN);
+}
 
-	return same(f->dst, r->src, 6) && same(f->src, m->mac, 6) && f->type == r->type &&
-	       !f->tagged && same(f->ports, r->ports, 2) && f->to == r->from && f->cluster == r->cluster &&
-	       f->length == r->length && !f->tci && f->notify == r->notify && f->number == r->number &&
-	       f->label == s->label && !f->flags && same(f->identity, r->identity, 12) && f->algorithm == r->algorithm &&
-	       f->incarnation == m->incarnation && f->checksum == checksum(f);
+// is_arrival reports whether a is a member's arrival at the slot, of whichever generation, in a frame
+// of that type.
+static __always_inline int is_arrival(const struct frame *f, __be16 type, const struct message *a,
+				      const struct member *m, const struct slot *s)
+{
+	const struct message *r = &s->release.message;
+
+	return same(f->dst, s->release.src, 6) && same(f->src, m->mac, 6) && type == s->release.type &&
+	       !a->tagged && same(a->ports, r->ports, 2) && a->to == r->from && a->cluster == r->cluster &&
+	       a->length == r->length && !a->tci && a->notify == r->notify && a->number == r->number &&
+	       a->label == s->label && !a->flags && same(a->identity, r->identity, 12) && a->algorithm == r->algorithm &&
+	       a->incarnation == m->incarnation && a->checksum == checksum(a);
 }
 
 // begin begins the generation after a full one. The words come before the count, which says so.
@@ -136,29 +169,42 @@ static __always_inline int transmit(struct xdp_md *ctx, const struct slot *s, __
 	if ((void *)(f + 1) > (void *)(long)ctx->data_end)
 		return XDP_DROP;
 	__builtin_memcpy(f, &s->release, sizeof(*f));
-	f->generation = generation;
-	f->checksum = checksum(f);
+	f->message.generation = generation;
+	f->message.checksum = checksum(&f->message);
 	return XDP_TX;
 }
 
 SEC("xdp")
 int rawlane_barrier(struct xdp_md *ctx)
 {
-	struct frame *f = (struct frame *)(long)ctx->data;
+	const void *end = (void *)(long)ctx->data_end;
+	const struct frame *f = (void *)(long)ctx->data;
+	const struct message *a = &f->message;
 
-	if ((void *)(f + 1) > (void *)(long)ctx->data_end || f->kind != UNICAST)
+	if ((void *)(f + 1) > end)
 		return XDP_PASS;
-	struct key key = {.node = f->from, .number = f->number};
-	__builtin_memcpy(key.identity, f->identity, sizeof(key.identity));
+	__be16 type = f->type;
+	if (type == IPV4) {
+		const struct train *t = (void *)&f->message;
+
+		if ((void *)(t + 1) > end || !is_train(t))
+			return XDP_PASS;
+		type = t->type;
+		a = &t->message;
+	}
+	if (a->kind != UNICAST)
+		return XDP_PASS;
+	struct key key = {.node = a->from, .number = a->number};
+	__builtin_memcpy(key.identity, a->identity, sizeof(key.identity));
 	struct member *m = bpf_map_lookup_elem(&members, &key);
 	if (!m)
 		return XDP_PASS;
 	__u32 index = m->slot;
 	struct slot *s = bpf_map_lookup_elem(&slots, &index);
-	if (!s || !is_arrival(f, m, s))
+	if (!s || !is_arrival(f, type, a, m, s))
 		return XDP_PASS;
 
-	__be32 wire = f->generation;
+	__be32 wire = a->generation;
 	__u32 generation = bpf_ntohl(wire), rank = m->rank;
 	if (!generation || rank >= WORDS * RANKS_PER_WORD)
 		return XDP_PASS;

@@ -38,27 +38,30 @@ type offloadSlot struct {
 	Used    uint32
 	Label   uint32
 	Release struct {
-		_           structs.HostLayout
-		Dst         [6]uint8
-		Src         [6]uint8
-		Type        uint16
-		Kind        uint8
-		Tagged      uint8
-		Ports       [2]uint8
-		From        uint16
-		To          uint16
-		Cluster     uint32
-		Length      uint16
-		Tci         uint16
-		Checksum    uint32
-		Notify      uint8
-		Number      uint8
-		Label       uint8
-		Flags       uint8
-		Identity    [12]uint8
-		Generation  uint32
-		Algorithm   uint32
-		Incarnation uint32
+		_       structs.HostLayout
+		Dst     [6]uint8
+		Src     [6]uint8
+		Type    uint16
+		Message struct {
+			_           structs.HostLayout
+			Kind        uint8
+			Tagged      uint8
+			Ports       [2]uint8
+			From        uint16
+			To          uint16
+			Cluster     uint32
+			Length      uint16
+			Tci         uint16
+			Checksum    uint32
+			Notify      uint8
+			Number      uint8
+			Label       uint8
+			Flags       uint8
+			Identity    [12]uint8
+			Generation  uint32
+			Algorithm   uint32
+			Incarnation uint32
+		}
 	}
 	Room [2]uint8
 	Zero [4]uint8

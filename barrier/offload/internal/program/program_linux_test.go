@@ -183,6 +183,47 @@ func TestProgram_Counts(t *testing.T) {
 	}
 }
 
+// headed puts a train's headers, as docs/wire-format.md has them, before a frame's payload.
+func headed(frame []byte) []byte {
+	b := append(bytes.Clone(frame[:12]), 0x08, 0)
+	b = append(b, 0x45, 0, 0, byte(28+len(frame)-14), 0, 0, 0x40, 0, 1, 17, 0, 0, 239, 82, 76, 1, 239, 82, 76, 2)
+	b = append(b, 0, 1, frame[12], frame[13], 0, byte(8+len(frame)-14), 0, 0)
+	return append(b, frame[14:]...)
+}
+
+// An arrival behind a train's headers, as members send it that send the Center trains, is one.
+func TestProgram_CountsBehindATrainsHeaders(t *testing.T) {
+	u := load(t)
+	const last = members - 1
+	for g := uint32(first); g < first+3; g++ {
+		u.slot.Arrive(0, g)
+		u.twin.Arrive(0, g)
+		for rank := 1; rank < last; rank++ {
+			frame := arrival(rank, g)
+			if rank%2 == 0 {
+				frame = headed(frame)
+			}
+			u.want("an arrival", frame, slot.Drop)
+		}
+		u.want("a late double", headed(arrival(last, g-1)), slot.Pass)
+		if v, out := u.run(append(headed(arrival(last, g)), 0, 0)); v != slot.Transmit || !bytes.Equal(out, release(g)) {
+			t.Fatalf("the last one: verdict %d, %x, want %x", v, out, release(g))
+		}
+	}
+	counted := headed(arrival(1, first+3))
+	for _, at := range []int{12, 14, 17, 20, 21, 23, 26, 33, 35, 36, 39, 45, 80} { // what nobody looks at excepted
+		b := bytes.Clone(counted)
+		b[at] ^= 1
+		u.want("another header", b, slot.Pass)
+	}
+	for n := 14; n < len(counted); n++ {
+		u.want("truncated", counted[:n], slot.Pass)
+	}
+	train := headed(append(arrival(1, first+3), arrival(1, first+3)[14:]...))
+	u.want("a train of two", train, slot.Pass)
+	u.want("an arrival", counted, slot.Drop)
+}
+
 // The last frame goes on to a Center that waits, and the count stays full until it takes it.
 func TestProgram_WakesTheCenter(t *testing.T) {
 	u := load(t)
@@ -246,6 +287,7 @@ func FuzzProgram(f *testing.F) {
 	f.Add(arrival(1, first), uint8(0), false)
 	f.Add(arrival(members-1, first), uint8(1), true)
 	f.Add(append(arrival(members-1, first), 0), uint8(1), false)
+	f.Add(headed(arrival(members-1, first)), uint8(1), false)
 	u := load(f)
 	f.Fuzz(func(t *testing.T, frame []byte, filled uint8, fixed bool) {
 		if len(frame) < 14 || len(frame) > 1500 { // the kernel runs no shorter one, and pages limit the others

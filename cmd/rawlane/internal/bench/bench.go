@@ -125,7 +125,10 @@ func (b *bench) runWith(cmd *cobra.Command, nodes *launch.ClusterFlags, part par
 
 // whatRuns is what the nodes of several machines are to run alike.
 func (b *bench) whatRuns(cmd *cobra.Command) string {
-	if b.alike == nil { // those others answer whatever node 0 measures
+	switch {
+	case b.keyCost != nil:
+		return answering + ", without a key and with it (--key-file)"
+	case b.alike == nil: // those others answer whatever node 0 measures
 		return answering
 	}
 	return launch.Alike(cmd, b.alike...)

@@ -62,6 +62,7 @@ same one. What it does not have is chosen by the model.
 		parseRanks)
 	f.IntVar(&t.rounds, "rounds", t.rounds, "how often each algorithm has its turn")
 	f.StringVar(&t.out, "out", "", "the file to write (it is replaced)")
+	t.alike = []string{"ranks", "rounds", "iters"}
 	return cmd
 }
 
