@@ -64,9 +64,9 @@ func (p *peer) onAlarm(now monotime.Time) {
 	if at, ok := p.conn.Deadline(); ok && !now.Before(at) {
 		switch p.conn.Advance(now) {
 		case reliable.PeerSilent:
-			p.fail(&PeerDownError{Node: p.node, Reason: Silent, Timeout: p.d.cfg.PeerTimeout})
+			p.failUnheard(Silent)
 		case reliable.DataLost:
-			p.fail(&PeerDownError{Node: p.node, Reason: DataLost, Timeout: p.d.cfg.PeerTimeout})
+			p.failUnheard(DataLost)
 		}
 		p.advance(now)
 		return
@@ -78,6 +78,13 @@ func (p *peer) onAlarm(now monotime.Time) {
 		p.probe(now)
 	}
 	p.watch(now)
+}
+
+// failUnheard is fail of a peer that has not acknowledged what was sent, or what this node could not
+// send.
+func (p *peer) failUnheard(why Reason) {
+	p.fail(&PeerDownError{Node: p.node, Reason: why, Timeout: p.d.cfg.PeerTimeout, NotSent: p.notSent})
+	p.notSent = nil
 }
 
 // probeDue is when a peer that owes a reply, or is expected to send, is probed. While the

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fault"
@@ -34,6 +35,26 @@ func TestFailure_PathLosesLongFrames(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		_ = c.domains[0].Flush(limit(t)) // what was lost is reported once
+		must(t, errors.Join(r.Put(limit(t), 0, make([]byte, 100)), c.domains[0].Flush(limit(t))))
+	})
+}
+
+// Where this node itself cannot send, the error says so, and blames neither the node nor the path.
+func TestFailure_NotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 3, -1, fault.Config{}, 1)
+		w := c.window(t, 1, 100)
+		r := c.domains[0].Remote(w.Key())
+		must(t, errors.Join(r.Put(limit(t), 0, make([]byte, 100)), c.domains[0].Flush(limit(t))))
+		nodes := c.eps[0].Nodes()
+		must(t, c.eps[0].SetNodes(append(nodes[:1:1], nodes[2:]...))) // without node 1
+		err := errors.Join(r.Put(limit(t), 0, make([]byte, 100)), c.domains[0].Flush(limit(t)))
+		down, ok := errors.AsType[*memfifo.PeerDownError](err)
+		if !ok || !errors.Is(down.NotSent, mcd.ErrUnknownNode) || !strings.Contains(err.Error(), "cannot be sent") {
+			t.Errorf("%v, want a PeerDownError with what was not sent, and why", err)
+		}
+		must(t, c.eps[0].SetNodes(nodes))
+		_ = c.domains[0].Flush(limit(t))
 		must(t, errors.Join(r.Put(limit(t), 0, make([]byte, 100)), c.domains[0].Flush(limit(t))))
 	})
 }

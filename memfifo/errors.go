@@ -114,9 +114,13 @@ type PeerDownError struct {
 	Reason  Reason
 	Timeout time.Duration // if Silent or DataLost: Config.PeerTimeout
 	Lost    bool          // something without a reply was not acknowledged, or something was not sent
+	NotSent error         // if Silent or DataLost: why the last frame to it was not sent, if it was not
 }
 
 func (e *PeerDownError) Error() string {
+	if e.NotSent != nil {
+		return fmt.Sprintf("node %d: what was under way may be lost, as frames to it cannot be sent: %v", e.Node, e.NotSent)
+	}
 	switch e.Reason {
 	case Left:
 		return fmt.Sprintf("node %d has left: what was under way may be lost "+

@@ -47,6 +47,7 @@ type peer struct {
 
 	heard        monotime.Time // when it has sent something of this connection last, or was probed
 	linkBusy     bool          // the link had no room
+	notSent      error         // why the last frames could not be sent; nil: they were, or there was no room
 	needsPump    bool          // it is in the receiver's list
 	urgent       bool          // a handler has posted to it: no caller waits who would flush that
 	flushPending bool          // likewise
@@ -83,10 +84,15 @@ func (p *peer) pump(now monotime.Time) {
 		}
 		p.d.rx.undrained += n
 		sent, err := p.d.port.TrySendInPlace(0, p.to, p.d.batch[:n]...)
-		if sent < n && errors.Is(err, transport.ErrBusy) {
+		switch {
+		case sent == n:
+			p.notSent = nil
+		case errors.Is(err, transport.ErrBusy):
 			p.linkBusy = true
 			p.conn.Refused(sent, n)
-		} // those that cannot be sent for another reason are lost, as frames are
+		default: // these are lost, as frames are
+			p.notSent = err
+		}
 	}
 	p.keepCorked()
 	p.watch(now)
