@@ -168,6 +168,18 @@ func TestFormula_AgreesWithSimulation(t *testing.T) {
 	})
 }
 
+// The closed form adds pieces up: where a small one is behind a large one, whose invalidation it
+// waits for, the simulation is slower; where the pieces are equal, it is not.
+func TestFormula_AddsUnequalPiecesUp(t *testing.T) {
+	c := cenju.Paper()
+	for size, slower := range map[int]bool{c.Piece + c.Packet: true, 2 * c.Piece: false} {
+		simulated, formula := c.Simulate(cenju.RemoteWrite, size), c.Formula(cenju.RemoteWrite, size)
+		if got := float64(simulated) > 1.1*float64(formula); got != slower {
+			t.Errorf("%d bytes: simulated %v, formula %v; want it slower by a tenth: %v", size, simulated, formula, slower)
+		}
+	}
+}
+
 // Packets agree with a stream of words of 16 bytes, each of which waits for the room of another one.
 func TestSimulate_AgreesWithNaive(t *testing.T) {
 	machines(2, 60, func(name string, c cenju.Config, m cenju.Mode, size int) {

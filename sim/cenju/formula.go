@@ -12,6 +12,9 @@ import "time"
 // where still and beside are 0 or Delay + S/invalidation: for how long the receiver stands still,
 // and how long the processor works beside its reception. The formula is derived from the paper's
 // account in §6.3, which has none.
+//
+// It is exact for a transfer of one piece, or of equal ones. Of others it adds the pieces up, and
+// does not know that a small last piece waits for the work behind a large one.
 func (c Config) Formula(m Mode, size int) (cycle time.Duration) {
 	c.pieces(m, size, func(bytes int) {
 		still, beside := c.invalidation(m, bytes)
