@@ -35,8 +35,8 @@ type GroupConfig struct {
 	// Algorithm of the barriers. Zero is the one that Config.Table has; else the one that the model
 	// finds best where the members run, by the places in the endpoint's node table
 	// (schedule.Shape); if that of a member is not known, the one that schedule.Auto chooses. One
-	// in levels, such as schedule.Hierarchical, groups the members by their ranks in this group, also
-	// under masks and in what Without makes of it.
+	// in levels, such as schedule.Hierarchical, groups the members by their ranks in this group,
+	// also under masks and in what Without makes of it.
 	Algorithm schedule.Algorithm
 	// PeerTimeout is how long a member may be silent before it counts as down: a microsecond at
 	// least. Zero is DefaultPeerTimeout. Members answer in the background: it does not limit how
@@ -240,9 +240,9 @@ func (g *Group) find(mask Mask) *memberSet {
 // Without makes a group of the members but for those that are down, as a barrier of all members has
 // said (NodeDownError), and for others that are given. All survivors agree on those that are down,
 // so Without gives them the same group; what else is given must be the same. The old group is still
-// to be closed. An Algorithm in levels keeps the old group's levels, as under masks: if some members
-// make the same group by Service.Group, whose levels are by its own ranks, theirs is another
-// algorithm (ErrMismatch).
+// to be closed. An Algorithm in levels keeps the old group's levels, as under masks: if some
+// members make the same group by Service.Group, whose levels are by its own ranks, theirs is
+// another algorithm (ErrMismatch).
 //
 // Errors: ErrNoQuorum; ErrExcluded if this node is down, to the others; and as for Service.Group.
 //

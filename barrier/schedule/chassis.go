@@ -29,10 +29,10 @@ func Chassis() Algorithm {
 // ChassisRepeated is Chassis as the source has it, with full barriers inside each chassis: two in
 // the root and in those at the low end, three in those between.
 //
-// Its cost is (4 + 3 Li) TIB + 3 (Li + 1) TSR at most, for Li levels of chassis between the root and
-// the low end, where TIB is the barrier inside a chassis and TSR a message between two; of a single
-// chassis it is 2 TIB. Cost is less, often by a third: where a Center waits for a message, Left and
-// Right have told it by then that they are in the barrier behind it.
+// Its cost is (4 + 3 Li) TIB + 3 (Li + 1) TSR at most, for Li levels of chassis between the root
+// and the low end, where TIB is the barrier inside a chassis and TSR a message between two. Cost
+// is less, by a quarter or more where both cost alike: while a Center waits for a message, Left
+// and Right tell it that they are in the barrier behind that.
 //
 // Source: SCMD §4, figure 9; the cost §5.2, equation (2), whose closing parenthesis is misprinted.
 func ChassisRepeated() Algorithm {
