@@ -122,7 +122,7 @@ func (c *Conn) resetLanes() {
 			}
 		}
 		*l = lane{}
-		l.sender.init(c.cfg.InitialSequence, c.cfg.Train)
+		l.sender.init(c.cfg.InitialSequence, &c.cfg)
 		l.receiver.init(c.cfg.InitialSequence)
 	}
 	c.rtt = congestion.RTT{}
