@@ -2,6 +2,7 @@ package auth
 
 import (
 	"cmp"
+	"container/list"
 	"crypto/cipher"
 	"crypto/sha256"
 	"slices"
@@ -50,6 +51,7 @@ type sender struct {
 	awaited     bool          // it is among Verifier.awaited
 	sessions    []*session    // one for each of the cluster's keys that it has used
 	held        []Frame
+	place       *list.Element // in Verifier.holders
 }
 
 // session is what a sender sealed with one of the cluster's keys.
@@ -90,6 +92,7 @@ type Verifier struct {
 	last    *sender // of the last accepted frame
 
 	unproven  []*sender // oldest first
+	holders   list.List // of *sender, unproven, of which something is kept: whose first frame came first
 	awaited   []*sender // those that are asked, and some that were since the last Advance
 	heldBytes int
 	released  []Frame
@@ -256,8 +259,11 @@ func (v *Verifier) hasKey(id uint8) bool {
 
 // hold keeps a frame until its sender has answered.
 func (v *Verifier) hold(s *sender, f *Frame, counter uint64) Verdict {
-	if len(s.held) >= v.bounds.held || v.heldBytes+len(f.Payload) > v.bounds.heldBytes {
+	if len(s.held) >= v.bounds.held || !v.makeRoom(s, len(f.Payload)) {
 		return Unanswered
+	}
+	if s.place == nil && !s.proven {
+		s.place = v.holders.PushBack(s)
 	}
 	kept := *f
 	kept.counter = counter
@@ -269,6 +275,22 @@ func (v *Verifier) hold(s *sender, f *Frame, counter uint64) Verdict {
 	return Held
 }
 
+// makeRoom makes room for so many bytes of a sender, and reports whether there is. What is kept of
+// the unproven sender that was first has to go, and not the newcomer: frames that were recorded of
+// incarnations that are gone, and are sent again, would take all room for as long as they come. So
+// what is kept of one that is alive stays until maxHeldBytes have come after it. One that has proved
+// to be alive, and is asked again, keeps what it has: nobody can record what it has not sent.
+func (v *Verifier) makeRoom(s *sender, n int) bool {
+	for v.heldBytes+n > v.bounds.heldBytes {
+		first := v.holders.Front()
+		if first == nil || first.Value == s {
+			return false
+		}
+		v.expired += v.drop(first.Value.(*sender))
+	}
+	return true
+}
+
 // drop forgets what was kept of a sender, and returns how many frames.
 func (v *Verifier) drop(s *sender) int {
 	n := len(s.held)
@@ -276,6 +298,10 @@ func (v *Verifier) drop(s *sender) int {
 		v.heldBytes -= len(s.held[i].Payload)
 	}
 	s.held = nil
+	if s.place != nil {
+		v.holders.Remove(s.place)
+		s.place = nil
+	}
 	return n
 }
 
