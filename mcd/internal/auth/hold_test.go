@@ -149,3 +149,37 @@ func TestHeld_OfOneThatIsKnown(t *testing.T) {
 	w.deliver(answers...)
 	expect(t, b, "known", "one", "two")
 }
+
+// What was kept and is sealed with a key that is removed is not delivered any more, and counts as
+// expired; what its sender has sealed with another key is.
+func TestSetKeys_WhatWasKeptOfARemovedKey(t *testing.T) {
+	both := newNode(t, "both", 1, false, secret(1), secret(2))
+	old, b := newNode(t, "old", 3, false, secret(1)), newNode(t, "b", 2, false, secret(1), secret(2))
+	w := newNetwork(both, old, b)
+	b.receive(w.now, both.send(b.mac, "by the first key"))
+	both.key = both.v.keys[1]
+	both.sealer = NewSealer(both.key, both.sealer.incarnation, both.mac, false)
+	answers := b.receive(w.now, both.send(b.mac, "by the second"))
+	b.receive(w.now, old.send(b.mac, "another one's"))
+	answers = append(answers, b.seal(w.now, b.v.Ask(w.now, both.mac, nil))...)
+	b.setKeys(w.now, secret(2))
+	if n := b.v.Expired(); n != 2 || b.v.heldBytes != len("by the second") || b.v.holders.Len() != 1 {
+		t.Fatalf("%d have expired, want 2; %d bytes of %d senders are kept", n, b.v.heldBytes, b.v.holders.Len())
+	}
+	b.expired = 2
+	w.deliver(answers...)
+	w.pass(2 * askLife)
+	expect(t, b, "by the second")
+}
+
+// What is kept when an endpoint closes has expired.
+func TestDropHeld_IsCounted(t *testing.T) {
+	a, b := newNode(t, "a", 1, false, secret(1)), newNode(t, "b", 2, false, secret(1))
+	w := newNetwork(a, b)
+	b.receive(w.now, a.send(b.mac, "one"))
+	b.receive(w.now, a.send(b.mac, "two"))
+	b.v.DropHeld()
+	if n := b.v.Expired(); n != 2 || b.v.heldBytes != 0 || b.v.holders.Len() != 0 {
+		t.Errorf("%d have expired, want 2; %d bytes of %d senders are kept", n, b.v.heldBytes, b.v.holders.Len())
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"container/list"
 	"crypto/cipher"
 	"crypto/sha256"
+	"hash"
 	"slices"
 
 	"github.com/rawlane/rawlane/internal/monotime"
@@ -70,6 +71,7 @@ type Frame struct {
 	Payload  []byte                // of an accepted frame, decrypted
 	Proves   bool                  // of a contact frame: its sender was not known to be alive before it
 	counter  uint64                // of a held frame
+	key      *Key                  // of an accepted frame: what it is sealed with
 }
 
 // Config of a verifier.
@@ -86,6 +88,7 @@ type Verifier struct {
 	bounds  bounds
 	since   monotime.Time // what was accepted since then is remembered
 	keys    []*Key
+	hmacs   []hash.Hash         // of the keys, in their order
 	retired [][sha256.Size]byte // hashes of the secrets that were valid since then, and are not
 	senders map[uint64]*sender  // by incarnation
 	byMAC   map[transport.MAC][]*sender
@@ -123,12 +126,16 @@ func New(cfg Config) *Verifier {
 	return v
 }
 
-// SetKeys replaces the keys that are valid. Senders stay known, unless one of the keys was valid
+// SetKeys replaces the keys that are valid. What is kept of senders that have not
+// answered, and no key opens now, is dropped. Senders stay known, unless one of the keys was valid
 // before and then not: which counters were used with it is forgotten, and so its old frames would
 // be new. All senders are unknown then, and what they have sent before now is refused.
 func (v *Verifier) SetKeys(now monotime.Time, keys []*Key) {
 	old := v.keys
-	v.keys = keys
+	v.keys, v.hmacs = keys, nil
+	for _, k := range keys {
+		v.hmacs = append(v.hmacs, k.hmac())
+	}
 	for _, k := range old {
 		if v.key(k.secret) == nil {
 			v.retired = append(v.retired, sha256.Sum256(k.secret))
@@ -144,6 +151,22 @@ func (v *Verifier) SetKeys(now monotime.Time, keys []*Key) {
 			x.key = cmp.Or(k, x.key)
 			return k == nil
 		})
+		v.dropRemoved(s)
+	}
+}
+
+// dropRemoved forgets what was kept of a sender that is sealed with a key that is not valid any more.
+func (v *Verifier) dropRemoved(s *sender) {
+	s.held = slices.DeleteFunc(s.held, func(f Frame) bool {
+		removed := v.key(f.key.secret) == nil
+		if removed {
+			v.heldBytes -= len(f.Payload)
+			v.expired++
+		}
+		return removed
+	})
+	if len(s.held) == 0 {
+		v.drop(s)
 	}
 }
 
@@ -230,7 +253,7 @@ func (v *Verifier) check(s *sender, f *Frame, w *wire.Auth, plain *[]byte) Verdi
 		if w.Counter <= s.floor || !x.window.accept(w.Counter) {
 			return Replayed
 		}
-		f.Payload = payload
+		f.Payload, f.key = payload, k
 		return Accepted
 	}
 	return verdict
@@ -303,6 +326,13 @@ func (v *Verifier) drop(s *sender) int {
 		s.place = nil
 	}
 	return n
+}
+
+// DropHeld forgets all that is kept: it has expired.
+func (v *Verifier) DropHeld() {
+	for _, s := range v.senders {
+		v.expired += v.drop(s)
+	}
 }
 
 // Released returns the frames that were kept of senders that have answered since the last call, in
