@@ -143,8 +143,8 @@ func (d *Domain) target(node mcd.NodeID) (*peer, error) {
 }
 
 // Counters of a domain. Those of its connections count frames: Sent, Retransmitted (of these) and
-// Acks (that went alone); Delivered, OutOfOrder (kept, as one before was missing), Duplicate,
-// BeyondWindow (no room), StaleIncarnation (of or for a former one) and TooLong.
+// Acks (that went alone); Delivered, OutOfOrder (kept, as one before was missing or held),
+// Duplicate, BeyondWindow (no room), StaleIncarnation (of or for a former one) and TooLong.
 type Counters struct {
 	reliable.Counters
 	Malformed   uint64 `json:"malformed"`    // frames and records that make no sense

@@ -155,7 +155,7 @@ func (v *Verifier) SetKeys(now monotime.Time, keys []*Key) {
 	}
 }
 
-// dropRemoved forgets what was kept of a sender that is sealed with a key that is not valid any more.
+// dropRemoved forgets what was kept of a sender and is sealed with a key that is not valid now.
 func (v *Verifier) dropRemoved(s *sender) {
 	s.held = slices.DeleteFunc(s.held, func(f Frame) bool {
 		removed := v.key(f.key.secret) == nil
@@ -300,9 +300,10 @@ func (v *Verifier) hold(s *sender, f *Frame, counter uint64) Verdict {
 
 // makeRoom makes room for so many bytes of a sender, and reports whether there is. What is kept of
 // the unproven sender that was first has to go, and not the newcomer: frames that were recorded of
-// incarnations that are gone, and are sent again, would take all room for as long as they come. So
-// what is kept of one that is alive stays until maxHeldBytes have come after it. One that has proved
-// to be alive, and is asked again, keeps what it has: nobody can record what it has not sent.
+// incarnations that are gone, and are sent again, would take all room for as long as they come.
+// So what is kept of one that is alive stays until maxHeldBytes have come after it. One that has
+// proved to be alive, and is asked again, keeps what it has: what it has sent is accepted once, so
+// that hardly anything is left of it that somebody could send again.
 func (v *Verifier) makeRoom(s *sender, n int) bool {
 	for v.heldBytes+n > v.bounds.heldBytes {
 		first := v.holders.Front()
