@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/internal/clock"
-	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/control"
 	"github.com/rawlane/rawlane/vlan/manager"
@@ -115,10 +114,16 @@ func (c *loop) read(ctx context.Context) error {
 			_ = n.readTable(ctx) // notes its error
 		}
 		if n.err == nil {
-			n.counters, n.err = n.client.Counters(ctx)
+			n.readCounters(ctx)
 		}
 		return n.err
 	})
+}
+
+// readCounters reads a node's counters, and notes when: others may take longer.
+func (n *member) readCounters(ctx context.Context) {
+	n.counters, n.err = n.client.Counters(ctx)
+	n.counted = clock.Now()
 }
 
 // common returns the plan of all nodes that could be read and were not away; where all were, that
@@ -261,14 +266,14 @@ func (c *loop) succeed(p *plan.Plan) {
 // observe hands the counters to the controller. They include those of other plans' nodes, which it
 // skips, and of their VIDs: a counter that were gone with one, or back, would be another one.
 func (c *loop) observe() error {
-	now, number := clock.Now(), numbersOf(c.plan)
+	number := numbersOf(c.plan)
 	var errs []error
 	for _, n := range c.nodes {
 		if n.err != nil {
 			errs = append(errs, n.err)
 			continue
 		}
-		if err := c.core.Observe(sampleOf(n, now, number)); err != nil {
+		if err := c.core.Observe(sampleOf(n, number)); err != nil {
 			errs = append(errs, fmt.Errorf("manager %v: %w", n.client.Addr(), err))
 		}
 	}
@@ -276,9 +281,9 @@ func (c *loop) observe() error {
 }
 
 // sampleOf makes a sample of a node's counters, less those of other plans' nodes.
-func sampleOf(n *member, now monotime.Time, number map[transport.MAC]int) control.Sample {
+func sampleOf(n *member, number map[transport.MAC]int) control.Sample {
 	self := number[n.table.MAC]
-	sample := control.Sample{Node: self, At: now}
+	sample := control.Sample{Node: self, At: n.counted}
 	for _, count := range n.counters.Nodes {
 		to, listed := number[count.Dst]
 		if listed && to != self {
