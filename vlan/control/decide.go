@@ -37,7 +37,8 @@ type rest struct {
 	length time.Duration
 }
 
-// remember adds the demand of a period to the average, and to the latest periods.
+// remember adds the demand of a period to the average, and to the latest periods. The average has no
+// pair that a plan from outside has left without a VID.
 func (c *Controller) remember(demand traffic.Matrix) {
 	first := len(c.past) == 0
 	if c.past = append(c.past, demand); len(c.past) > c.cfg.Hysteresis {
@@ -57,7 +58,7 @@ func (c *Controller) remember(demand traffic.Matrix) {
 		sum = append(sum, f)
 	}
 	c.mean = slices.DeleteFunc(sum.Normalise(), func(f traffic.Flow) bool {
-		return f.Rate < faint*c.topology.Hosts[f.From].Rate
+		return f.Rate < faint*c.topology.Hosts[f.From].Rate || !c.isConnected(f.From, f.To)
 	})
 }
 
@@ -107,8 +108,7 @@ func (c *Controller) propose(now monotime.Time) []Decision {
 	return c.trial
 }
 
-// better returns a plan with a gain that is worth its changes. ok is false if there is none, or if
-// a pair is cut off, so that no plan helps.
+// better returns a plan with a gain that is worth its changes. ok is false if there is none.
 func (c *Controller) better(now monotime.Time) (next *plan.Plan, r optimize.Report, ok bool) {
 	if _, u := c.Worst(); u < c.cfg.MinUtilization && !c.cutsOff(c.mean, c.plan) {
 		return nil, r, false

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/control"
 	"github.com/rawlane/rawlane/vlan/manager"
@@ -27,8 +28,8 @@ type ControlOptions struct {
 	Config control.ControllerConfig
 	// Lease is that of each change: see ApplyOptions.
 	Lease time.Duration
-	// Logger receives each decision with its reason, changes from outside that are taken over, and
-	// errors. Nil: nothing is logged.
+	// Logger receives each decision with its reason, changes from outside that are taken over, what
+	// the controller notices, and errors. Nil: nothing is logged.
 	Logger *slog.Logger
 	// OnChange, if not nil, is called with the decisions of a period and the outcome of their
 	// change.
@@ -158,13 +159,7 @@ func (c *loop) period(ctx context.Context) {
 		err = c.observe()
 	}
 	c.trouble(err)
-	now := clock.Now()
-	decisions := c.core.Advance(now, nil)
-	for _, d := range c.core.Log(nil) {
-		if d.Reason == control.External && d.At == now {
-			c.options.Logger.Info("taken over", "change", d.Change.String(), "why", d.Why)
-		}
-	}
+	decisions := c.advance(clock.Now())
 	if len(decisions) == 0 {
 		return
 	}
@@ -186,6 +181,20 @@ func (c *loop) period(ctx context.Context) {
 	if c.options.OnChange != nil {
 		c.options.OnChange(decisions, report, err)
 	}
+}
+
+// advance ends the controller's period, and logs what it has noticed and taken over.
+func (c *loop) advance(now monotime.Time) []control.Decision {
+	decisions := c.core.Advance(now, nil)
+	for _, notice := range c.core.Notices() {
+		c.options.Logger.Warn("noticed", "what", notice)
+	}
+	for _, d := range c.core.Log(nil) {
+		if d.Reason == control.External && d.At == now {
+			c.options.Logger.Info("taken over", "change", d.Change.String(), "why", d.Why)
+		}
+	}
+	return decisions
 }
 
 // follow takes over a plan that others have applied, be it to nodes that were away, if enough of

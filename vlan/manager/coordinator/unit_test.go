@@ -168,6 +168,35 @@ func TestObserveByTheTimeOfEachReading(t *testing.T) {
 	}
 }
 
+// What the controller notices is logged.
+func TestAdvanceLogsNotices(t *testing.T) {
+	network, err := topology.Parse("vbft:2x2x1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for v := range network.VLANs {
+		network.VLANs[v].Links = nil // all cables are lost
+	}
+	var told strings.Builder
+	p, now := planOf(t, 2), monotime.At(time.Hour)
+	n := &member{table: &api.Table{MAC: mac(0)}}
+	c := &loop{plan: p, nodes: []*member{n}, options: ControlOptions{Logger: slog.New(slog.NewTextHandler(&told, nil))}}
+	if c.core, err = control.NewController(now, network, p, control.ControllerConfig{}); err != nil {
+		t.Fatal(err)
+	}
+	for second := range uint64(4) {
+		now = now.Add(time.Second)
+		n.counted, n.counters.Nodes = now, []api.Sent{{Dst: mac(1), VID: 1, Bytes: 1000 * second}}
+		if err := c.observe(); err != nil {
+			t.Fatal(err)
+		}
+		c.advance(now)
+	}
+	if strings.Count(told.String(), "level=WARN msg=noticed what=\"no VID of the plan connects ") != 1 {
+		t.Errorf("logged %q", told.String())
+	}
+}
+
 // A reading has the time of its own.
 func TestReadCounters_NotesWhen(t *testing.T) {
 	n := &member{client: manager.NewClient(manager.Addr{Network: "unix", Address: "/nobody"}, nil)}
