@@ -44,7 +44,8 @@ import (
 //
 // Pairs that no VID of the plan connects are left out: see Notices.
 //
-// Counters of nodes may be missing, for a while or always. The pairs of these nodes do not change.
+// Counters of nodes may be missing, for a while or always. The pairs of these nodes do not change, and
+// their last rates go on to count, but for those to nodes that send them nothing any more.
 //
 // Source: the autonomous control of VFREC §3.2, which the paper leaves open. Demand estimation:
 // Hedera, Al-Fares et al., NSDI 2010, §4.
@@ -69,6 +70,7 @@ type Controller struct {
 
 	notices []string           // of the latest Advance
 	cutOff  map[plan.Pair]bool // pairs that were told of: no VID connects them
+	fast    map[int]bool       // nodes that were told of: they send more than their cables carry
 
 	external map[plan.Pair]int // periods in a row in which a pair used another VID than plan says
 }
@@ -92,7 +94,7 @@ func NewController(
 		cfg: cfg, topology: t, paths: paths, plan: inForce, deadline: now.Add(cfg.Period),
 		meter: newMeter(t), estimator: newDemandEstimator(t),
 		rests: make(map[plan.Pair]rest), external: make(map[plan.Pair]int),
-		cutOff: make(map[plan.Pair]bool),
+		cutOff: make(map[plan.Pair]bool), fast: make(map[int]bool),
 	}
 	c.vids = c.usableVIDs()
 	return c, nil
@@ -182,6 +184,7 @@ func (c *Controller) Advance(now monotime.Time, out []Decision) []Decision {
 	}
 	c.adopt(now, seen)
 	seen.flows = c.leaveOut(seen.flows)
+	c.doubtRates(seen.tooFast)
 	demand := c.estimator.estimate(seen, c.paths, c.plan)
 	c.remember(demand)
 	if c.before != nil {

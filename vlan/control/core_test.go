@@ -470,7 +470,7 @@ func TestKeep(t *testing.T) {
 	for i := range c.meter.nodes[:5] {
 		c.meter.nodes[i].last = &reading{}
 	}
-	c.meter.nodes[4].missed = 1
+	c.meter.nodes[4].missing = true
 	c.rests[plan.Pair{A: 0, B: 2}] = rest{until: now.Add(1)}
 	c.rests[plan.Pair{A: 0, B: 3}] = rest{until: now}
 	keep := c.keep(now)

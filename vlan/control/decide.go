@@ -127,7 +127,7 @@ func effort(flows, vids int) int { return max(1, min(triesPerPath*flows*vids, ma
 // keep returns the test for pairs that are left alone: those that rest, and those with a node whose
 // counters are missing.
 func (c *Controller) keep(now monotime.Time) func(plan.Pair) bool {
-	missing := func(node int) bool { return c.meter.nodes[node].missed > 0 || c.meter.nodes[node].last == nil }
+	missing := func(node int) bool { return c.meter.nodes[node].missing || c.meter.nodes[node].last == nil }
 	return func(p plan.Pair) bool {
 		return missing(p.A) || missing(p.B) || now.Before(c.rests[p].until)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/rawlane/rawlane/vlan/internal/vlantest"
 	"github.com/rawlane/rawlane/vlan/plan"
 	"github.com/rawlane/rawlane/vlan/topology"
+	"github.com/rawlane/rawlane/vlan/traffic"
 )
 
 // constant has nodes send to others at rates that stay the same.
@@ -148,5 +149,47 @@ func TestControlGoesOnWhereAPlanCutsAPairOff(t *testing.T) {
 	_, n := c.period()
 	if len(n) != 1 || !strings.Contains(n[0], ": 0-4: left out") || len(c.control.Traffic()) > 0 {
 		t.Errorf("noticed %q, traffic %v; want the pair noticed, and left out", n, c.control.Traffic())
+	}
+}
+
+// Where the network is five times as fast as the topology says, two flows that share a link are
+// parted all the same, and the nodes told of, once.
+func TestControlOfANetworkThatIsFasterThanItsTopology(t *testing.T) {
+	top := vlantest.Network(t, "vbft:2x2x2")
+	p := vlantest.RandomPlan(top, 0)
+	share := map[plan.Pair]transport.VID{{A: 0, B: 2}: 1, {A: 1, B: 3}: 1}
+	p.Pairs = share
+	c := newConstant(t, top, p, map[[2]int]topology.Rate{{0, 2}: 5 * topology.Gbps, {1, 3}: 5 * topology.Gbps})
+	var decisions []control.Decision
+	var notices []string
+	for range 10 {
+		d, n := c.period()
+		decisions, notices = append(decisions, d...), append(notices, n...)
+	}
+	if len(decisions) != 1 || share[decisions[0].Change.Pair] != 1 {
+		t.Errorf("decisions %v, want that one pair moves", decisions)
+	}
+	const want = "these nodes send more than their cables carry: 0 (5.0 times 1G) and 1 (5.0 times 1G): are the topology's rates right?"
+	if len(notices) != 1 || notices[0] != want {
+		t.Errorf("noticed %q, want %q once", notices, want)
+	}
+}
+
+// What a node sends goes on while its manager is gone: nobody is moved into its way.
+func TestControlGoesOnAroundAMissingNode(t *testing.T) {
+	top := vlantest.Network(t, "vbft:2x2x4")
+	p := vlantest.RandomPlan(top, 0)
+	p.Pairs = map[plan.Pair]transport.VID{{A: 0, B: 4}: 1, {A: 1, B: 5}: 2, {A: 2, B: 6}: 2}
+	m := newModel(top, p, control.ControllerConfig{})
+	m.wants(traffic.Matrix{{From: 0, To: 4, Rate: topology.Gbps}, {From: 1, To: 5, Rate: topology.Gbps / 2}, {From: 2, To: 6, Rate: topology.Gbps / 2}})
+	for range 10 {
+		m.run(period)
+		m.decide()
+	}
+	for range 200 {
+		m.run(period)
+		if d := m.decide(0); len(d) > 0 {
+			t.Fatalf("%v: node 0 fills the other link", d)
+		}
 	}
 }
