@@ -222,12 +222,12 @@ func TestExternalChangesLastTwoPeriods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const replaced transport.VID = 4000
+	const replaced, silent transport.VID = 4000, 4001
 	pair := plan.Pair{A: 0, B: 2}
 	for i, c2 := range []struct {
 		used, want transport.VID
 	}{
-		{2, 1}, {1, 1}, {2, 1}, {several, 1}, {2, 2}, {2, 2}, // once, and in two periods between which it is not known
+		{2, 1}, {1, 1}, {2, 1}, {several, 1}, {2, 1}, {silent, 1}, {2, 1}, {2, 2}, {2, 2}, // once, and in two that others part
 		{3, 2}, {3, 3}, {1, 3}, {1, 1}, // again and again, at once
 		{2, 1}, {replaced, 1}, {2, 1}, {2, 2},
 	} {
@@ -237,8 +237,11 @@ func TestExternalChangesLastTwoPeriods(t *testing.T) {
 			}
 			continue
 		}
-		before := c.Plan()
-		c.adopt(monotime.At(time.Duration(i)*time.Second), observation{vids: map[plan.Pair]transport.VID{pair: c2.used}})
+		before, used := c.Plan(), map[plan.Pair]transport.VID{pair: c2.used}
+		if c2.used == silent {
+			used = nil
+		}
+		c.adopt(monotime.At(time.Duration(i)*time.Second), observation{vids: used})
 		if got := c.plan.PairVID(0, 2); got != c2.want {
 			t.Errorf("period %d, by VID %d: the plan has VID %d, want %d", i, c2.used, got, c2.want)
 		}

@@ -183,19 +183,17 @@ func (c *Controller) dampen(now monotime.Time, p plan.Pair) {
 // They rest.
 func (c *Controller) adopt(now monotime.Time, seen observation) {
 	changed := make(map[plan.Pair]transport.VID)
+	before := c.external
+	c.external = make(map[plan.Pair]int) // pairs that do not, or are silent, begin anew
 	for _, p := range slices.SortedFunc(maps.Keys(seen.vids), plan.Pair.Compare) {
 		used, should := seen.vids[p], c.plan.PairVID(p.A, p.B)
-		if used == several {
+		if used == several || should == used || !c.paths.Has(used) || !slices.Contains(c.plan.VIDs, used) {
 			continue
 		}
-		if should == used || !c.paths.Has(used) || !slices.Contains(c.plan.VIDs, used) {
-			delete(c.external, p)
+		if periods := before[p] + 1; periods < externalPeriods {
+			c.external[p] = periods
 			continue
 		}
-		if c.external[p]++; c.external[p] < externalPeriods {
-			continue
-		}
-		delete(c.external, p)
 		changed[p] = used
 		c.dampen(now, p)
 		c.note(Decision{
