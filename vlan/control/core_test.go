@@ -95,26 +95,24 @@ func TestFailoverConfigBounds(t *testing.T) {
 	}
 }
 
-// A pair that changes rests for FlapDamping; if it changes soon after, for twice as long each time,
-// up to a bound; long after, for FlapDamping again.
+// A pair that changes rests for FlapDamping, and for twice as long each time that it changes again
+// soon, up to a bound. Each quiet rest afterwards halves that.
 func TestPairsRestLongerEachTime(t *testing.T) {
-	c := &Controller{cfg: ControllerConfig{FlapDamping: time.Second}, rests: make(map[plan.Pair]rest)}
+	const second = time.Second
+	c := &Controller{cfg: ControllerConfig{FlapDamping: second}, rests: make(map[plan.Pair]rest)}
 	p := plan.Pair{A: 1, B: 2}
 	now := monotime.At(time.Hour)
-	length := time.Second
-	for range 10 {
-		c.dampen(now, p)
-		if got := c.rests[p].until.Sub(now); got != length {
-			t.Fatalf("rests for %v, want %v", got, length)
+	for i, change := range []struct{ quiet, length time.Duration }{ // quiet: since the rest before
+		{0, second}, {0, 2 * second}, {2*second - 1, 4 * second}, {-1, 8 * second}, {0, 16 * second}, {0, 32 * second},
+		{0, 64 * second}, {0, 64 * second}, {64*second - 1, 64 * second}, // the bound
+		{64 * second, 64 * second}, {128*second - 1, 64 * second}, {128 * second, 32 * second}, {32 * second, 32 * second},
+		{4 * 32 * second, 4 * second}, {1000 * time.Hour, second}, {second, second}, {0, 2 * second},
+	} {
+		now = now.Add(change.quiet)
+		if c.dampen(now, p); c.rests[p].until.Sub(now) != change.length {
+			t.Errorf("change %d, after %v: rests for %v, want %v", i, change.quiet, c.rests[p].until.Sub(now), change.length)
 		}
-		now = c.rests[p].until.Add(c.rests[p].length) // just soon enough
-		length = min(2*length, 64*time.Second)
-	}
-	c.dampen(now, p)
-	now = c.rests[p].until.Add(c.rests[p].length + 1)
-	c.dampen(now, p)
-	if got := c.rests[p].until.Sub(now); got != time.Second {
-		t.Errorf("long after: rests for %v", got)
+		now = c.rests[p].until
 	}
 	if other := (plan.Pair{A: 1, B: 3}); c.rests[other] != (rest{}) {
 		t.Error("another pair rests")

@@ -166,15 +166,17 @@ func (c *Controller) evaluate(now monotime.Time, demand traffic.Matrix) (back []
 	return back
 }
 
-// dampen lets a pair rest that changes now: for FlapDamping, or for twice as long as the last time
-// if it changes soon after that. So a pair changes ever more seldom while its changes do not last.
+// dampen lets a pair rest that changes now: for FlapDamping the first time, and then for twice as
+// long as the last time, which is halved first for each rest of that length in which the pair has
+// stayed as it was since. So a pair changes ever more seldom while its changes do not last, and one
+// quiet rest does not undo all of that. (Route flap damping, RFC 2439 §4.8: penalties decay.)
 func (c *Controller) dampen(now monotime.Time, p plan.Pair) {
 	r, before := c.rests[p]
-	if !before || now.After(r.until.Add(r.length)) {
-		r.length = c.cfg.FlapDamping
-	} else {
-		r.length = min(2*r.length, maxDamping*c.cfg.FlapDamping)
+	if before {
+		halvings := now.Sub(r.until) / r.length
+		r.length = min(2*(r.length>>max(0, halvings)), maxDamping*c.cfg.FlapDamping)
 	}
+	r.length = max(r.length, c.cfg.FlapDamping)
 	r.until = now.Add(r.length)
 	c.rests[p] = r
 }
