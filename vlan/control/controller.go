@@ -44,8 +44,8 @@ import (
 //
 // Pairs that no VID of the plan connects are left out: see Notices.
 //
-// Counters of nodes may be missing, for a while or always. The pairs of these nodes do not change, and
-// their last rates go on to count, but for those to nodes that send them nothing any more.
+// Counters of nodes may be missing, for a while or always. The pairs of these nodes do not change,
+// and their last rates go on to count, but for those to nodes that send them nothing any more.
 //
 // Source: the autonomous control of VFREC §3.2, which the paper leaves open. Demand estimation:
 // Hedera, Al-Fares et al., NSDI 2010, §4.

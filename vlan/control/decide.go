@@ -37,8 +37,8 @@ type rest struct {
 	length time.Duration
 }
 
-// remember adds the demand of a period to the average, and to the latest periods. The average has no
-// pair that a plan from outside has left without a VID.
+// remember adds the demand of a period to the average, and to the latest periods. The average has
+// no pair that a plan from outside has left without a VID.
 func (c *Controller) remember(demand traffic.Matrix) {
 	first := len(c.past) == 0
 	if c.past = append(c.past, demand); len(c.past) > c.cfg.Hysteresis {

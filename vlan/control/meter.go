@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// maxSilent is the number of periods in a row after which the last rate of a node whose counters
-	// cannot be read counts no longer: periods in which the destination, which sent something back
-	// when the node was last read, sends it nothing.
+	// maxSilent is the number of periods in a row after which the last rate of a node whose
+	// counters cannot be read counts no longer: periods in which the destination, which sent
+	// something back when the node was last read, sends it nothing.
 	maxSilent = 3
-	// impossible is the multiple of a cable's rate above which a counter may be broken: the first time
-	// the last rate to its destination counts instead, and from the second time in a row on what is
-	// counted, as then it is rather the topology that is wrong. Counters count when a frame is queued,
-	// so a little more than the cable carries is possible.
+	// impossible is the multiple of a cable's rate above which a counter may be broken: the first
+	// time the last rate to its destination counts instead, and from the second time in a row on
+	// what is counted, as then it is rather the topology that is wrong. Counters count when a frame
+	// is queued, so a little more than the cable carries is possible.
 	impossible = 4
-	// tooFast is the multiple of its cable's rate above which a node is told of that sends so much in
-	// two periods in a row: that is more than queues take.
+	// tooFast is the multiple of its cable's rate above which a node is told of that sends so much
+	// in two periods in a row: that is more than queues take.
 	tooFast = 1.5
 	// comeBack is how long after a node's counters have begun anew its programs may still be coming
 	// back to its manager, each with all that it has counted: they try at least every 3 s.

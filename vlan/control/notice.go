@@ -10,9 +10,9 @@ import (
 )
 
 // Notices returns what the latest Advance found to be wrong with the network, or with what the
-// controller was told about it, in a line each: pairs that no VID of the plan connects, and nodes that
-// send more than the topology says that their cables carry. Each is told once, and the pairs again
-// under a plan from outside.
+// controller was told about it, in a line each: pairs that no VID of the plan connects, and nodes
+// that send more than the topology says that their cables carry. Each is told once, and the pairs
+// again under a plan from outside.
 func (c *Controller) Notices() []string { return slices.Clone(c.notices) }
 
 // isConnected reports whether a VID of the plan connects two nodes.

@@ -9,8 +9,8 @@ import (
 )
 
 // Check reports why a network cannot carry the plan: nodes or VIDs that the network lacks, nodes
-// that have the name of the host in another one's place, and pairs that their VID does not connect. The plan must be valid. Errors: ErrInvalid, with a bounded
-// number of faults; topology.ErrInvalid.
+// that have the name of the host in another one's place, and pairs that their VID does not connect.
+// The plan must be valid. Errors: ErrInvalid, with a bounded number of faults; topology.ErrInvalid.
 func (p *Plan) Check(t *topology.Topology) error {
 	if len(p.Nodes) != len(t.Hosts) {
 		return fmt.Errorf("%w: %s, but the topology has %s (want as many)",
@@ -57,8 +57,8 @@ func (p *Plan) misplaced(t *topology.Topology) (errs []error) {
 	}
 	for k, n := range p.Nodes {
 		if at, known := place[n.Name]; known && n.Name != "" && at != k && t.Hosts[k].Name != n.Name {
-			errs = append(errs, fmt.Errorf("%w: node %d is %s, which is host %d of the topology (want the same order in both)",
-				ErrInvalid, k, n.Name, at))
+			errs = append(errs, fmt.Errorf("%w: node %d is %s, which is host %d of the topology"+
+				" (want the same order in both)", ErrInvalid, k, n.Name, at))
 		}
 	}
 	return errs

@@ -15,8 +15,8 @@ import (
 	"github.com/rawlane/rawlane/vlan/manager/api"
 )
 
-// drainTimeout bounds a drain, once it has its turn among those of the endpoint: a VID that does not
-// answer for so long is about to be given up.
+// drainTimeout bounds a drain, once it has its turn among those of the endpoint: a VID that does
+// not answer for so long is about to be given up.
 const drainTimeout = 200 * time.Millisecond
 
 // Driver watches paths until Close. All methods may be called from any goroutine.
