@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/manager"
 	"github.com/rawlane/rawlane/vlan/manager/api"
@@ -23,7 +24,8 @@ type member struct {
 	health   api.Health             // for a survey and a control
 	err      error                  // of the latest request, but for those that undo a change
 	past     *api.Past              // what the node had before its present plan, for a rollback
-	counters api.Counters           // for a control, as the next two
+	counters api.Counters           // for a control, as the next three
+	counted  monotime.Time          // when the counters were read
 	started  time.Time              // the manager, when it was last read with the plan in force
 	away     bool                   // it could not be read, or was restarted, since then
 	state    NodeState              // for a change, as the next
