@@ -22,6 +22,7 @@ import (
 
 	"github.com/rawlane/rawlane/bench/harness"
 	"github.com/rawlane/rawlane/bench/netpair"
+	"github.com/rawlane/rawlane/sim/mbcf"
 )
 
 var (
@@ -38,17 +39,10 @@ func main() {
 // ranks is how many the programs have, as in the paper.
 const ranks = 8
 
-// paper is what its tables say.
+// paper is what its table 3 says; package sim/mbcf has the others.
 var paper = struct {
-	trips                  map[int]float64 // microseconds, by bytes
-	halfDuplex, fullDuplex map[int]float64 // MB/s one way, by bytes: the network's mode
-	data, msgs, written    map[string]float64
+	data, msgs, written map[string]float64
 }{
-	trips: map[int]float64{0: 71, 4: 85, 16: 85, 64: 106, 256: 168, 1024: 438, 4096: 1026},
-	halfDuplex: map[int]float64{4: .14, 16: .53, 64: 1.82, 256: 4.72, 1024: 8.08, 4096: 9.72, 16384: 10.15,
-		65536: 9.78, 262144: 9.96, 1048576: 10},
-	fullDuplex: map[int]float64{4: .14, 16: .57, 64: 1.90, 256: 5.33, 1024: 10.22, 4096: 11.68, 16384: 11.77,
-		65536: 11.85, 262144: 11.85, 1048576: 11.86},
 	data:    map[string]float64{"CG": 12.69, "IS": 13.58},
 	msgs:    map[string]float64{"CG": 2138, "IS": 466},
 	written: map[string]float64{"CG": 53.33, "IS": 99.22},
@@ -93,7 +87,7 @@ func newTableBeside(title, unit string) *harness.Table {
 // ratio is to full duplex, which veth pairs have as well.
 func newStreamTable() *harness.Table {
 	const title = "Table 2: bandwidth one way, MB/s"
-	half, full := inBytes(paper.halfDuplex), inBytes(paper.fullDuplex)
+	half, full := inBytes(mbcf.HalfDuplexStreams()), inBytes(mbcf.FullDuplexStreams())
 	return &harness.Table{
 		Title: fmt.Sprintf("%s\n%-14s %12s %12s %12s %12s", title, "", "half duplex", "full duplex", "rawlane", "ratio"),
 		Text: func(r *harness.Row) string {
@@ -107,10 +101,11 @@ func newStreamTable() *harness.Table {
 	}
 }
 
-func inBytes(says map[int]float64) map[string]float64 {
+// inBytes returns what the paper measured, by rows' names.
+func inBytes(e mbcf.Experiment) map[string]float64 {
 	named := map[string]float64{}
-	for size, value := range says {
-		named[bytes(size)] = value
+	for _, v := range e.Paper {
+		named[bytes(v.Bytes)] = v.Value
 	}
 	return named
 }
@@ -119,7 +114,7 @@ func bytes(n int) string { return strconv.Itoa(n) + " bytes" }
 
 func newTables() (t tables, all []*harness.Table) {
 	t = tables{
-		trips:    newTable("Table 1: round trip, us", "us", inBytes(paper.trips)),
+		trips:    newTable("Table 1: round trip, us", "us", inBytes(mbcf.RoundTrips())),
 		oneWay:   newStreamTable(),
 		bothWays: newTableBeside("Beside it: bandwidth both ways at once, MB/s, of each", "mb_per_s"),
 		data:     newTable("Table 3: data rate of all ranks, MB/s", "mb_per_s", paper.data),

@@ -16,9 +16,9 @@ import (
 // nothing but rounding.
 func TestProgram_ClassS(t *testing.T) {
 	last := regexp.MustCompile(`\n +15 +\d\.\d+E-1[456] +8\.5971775078648\n`)
-	numbers := []int{1, 2, 4, 8, 16}
+	numbers := []int{1, 2, 4, 8}
 	if testing.Short() {
-		numbers = []int{8}
+		numbers = []int{4}
 	}
 	for _, ranks := range numbers {
 		var out strings.Builder
@@ -33,13 +33,13 @@ func TestProgram_ClassS(t *testing.T) {
 // small problem on 8 has the like.
 func TestSolve_UnevenBlocks(t *testing.T) {
 	zetas := map[int]float64{}
-	for _, ranks := range []int{1, 2, 4, 8, 16} {
+	for _, ranks := range []int{1, 2, 4, 8} {
 		kernel := func(ctx context.Context, c *mpi.Comm, _ string, out io.Writer) (r npb.Result, err error) {
 			s, err := newSolver(c, problem{rows: 67, nonzeros: 4, shift: 10})
 			if err != nil {
 				return r, err
 			}
-			zeta, err := s.power(ctx, iterations, out)
+			zeta, err := s.power(ctx, 2, out)
 			if c.Rank() == 0 {
 				zetas[ranks] = zeta
 			}
@@ -66,7 +66,7 @@ func TestProgram_NoPowerOfTwo(t *testing.T) {
 // rates and times come to.
 func TestMBCF_3_3_MessagesOfCG(t *testing.T) {
 	const rows = 7000 // class W; its rows have few elements here, as messages do not depend on them
-	for _, ranks := range []int{1, 2, 4, 8, 16} {
+	for _, ranks := range []int{1, 2, 4, 8} {
 		var got npb.Timed
 		kernel := func(ctx context.Context, c *mpi.Comm, _ string, out io.Writer) (r npb.Result, err error) {
 			s, err := newSolver(c, problem{rows: rows, nonzeros: 1, shift: 12})

@@ -19,14 +19,20 @@ func wantTime(t *testing.T) {
 	}
 }
 
-// simLines runs an experiment with --json, and checks that docs/simulation.md knows each key.
+// simLines runs an experiment of VFREC-Net with --json.
 func simLines[T any](t *testing.T, args ...string) (lines []T) {
+	t.Helper()
+	return jsonLines[T](t, append([]string{"sim", "vbft", "--json"}, args...)...)
+}
+
+// jsonLines runs a command that prints JSON, and checks that docs/simulation.md knows each key.
+func jsonLines[T any](t *testing.T, args ...string) (lines []T) {
 	t.Helper()
 	doc, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "simulation.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, errs, status := command(t, append([]string{"sim", "vbft", "--json"}, args...)...)
+	out, errs, status := command(t, args...)
 	if status != cli.ExitDone || errs != "" {
 		t.Fatalf("status %d, said %s", status, errs)
 	}
