@@ -89,7 +89,8 @@ func newStreamTable() *harness.Table {
 	const title = "Table 2: bandwidth one way, MB/s"
 	half, full := inBytes(mbcf.HalfDuplexStreams()), inBytes(mbcf.FullDuplexStreams())
 	return &harness.Table{
-		Title: fmt.Sprintf("%s\n%-14s %12s %12s %12s %12s", title, "", "half duplex", "full duplex", "rawlane", "ratio"),
+		Title: fmt.Sprintf("%s\n%-14s %12s %12s %12s %12s",
+			title, "", "half duplex", "full duplex", "rawlane", "ratio"),
 		Text: func(r *harness.Row) string {
 			return fmt.Sprintf("%-14s %12.2f %12.2f %12.2f %12.2f",
 				r.Name, half[r.Name], full[r.Name], r.Median(), r.Median()/full[r.Name])

@@ -29,8 +29,7 @@ func TestProgram_ClassS(t *testing.T) {
 	}
 }
 
-// Where the rows do not come out even, blocks differ in size: class S on 128 processes, of which a
-// small problem on 8 has the like.
+// Where the rows do not come out even, blocks differ in size, as class S has them on 128 processes.
 func TestSolve_UnevenBlocks(t *testing.T) {
 	zetas := map[int]float64{}
 	for _, ranks := range []int{1, 2, 4, 8} {
@@ -101,8 +100,8 @@ func TestMBCF_3_3_MessagesOfCG(t *testing.T) {
 	}
 }
 
-// messagesOfCG counts what an iteration of cg.f90 sends, by its loops over l2npcols, where rows are a
-// multiple of the columns of processes.
+// messagesOfCG counts what an iteration of cg.f90 sends, by its loops over l2npcols, where rows are
+// a multiple of the columns of processes.
 func messagesOfCG(rows, ranks uint64) (messages, bytes uint64) {
 	columns, logColumns := uint64(1), uint64(0)
 	for columns*columns < ranks {

@@ -55,8 +55,8 @@ func find(v []element, at int32) int {
 	return slices.IndexFunc(v, func(e element) bool { return e.at == at })
 }
 
-// newMatrix makes a block of the matrix: the sum of w_k v_k v_k' over all vectors, with weights that
-// fall from 1 to the condition, and on the diagonal the condition less the shift.
+// newMatrix makes a block of the matrix: the sum of w_k v_k v_k' over all vectors, with weights
+// that fall from 1 to the condition, and on the diagonal the condition less the shift.
 func newMatrix(p problem, rows, columns span) *matrix {
 	vectors := randomVectors(p)
 	// part is an element of vector k in a row, which adds a multiple of that vector to the row.
@@ -91,7 +91,7 @@ func newMatrix(p problem, rows, columns span) *matrix {
 				sums[e.at] += part.value * (part.weight * e.value)
 			}
 		}
-		sums[rows.first+row] += condition - p.shift // shown where it is in the block: that vector is not 0 there
+		sums[rows.first+row] += condition - p.shift // of a block off the diagonal nobody looks at it
 		for i, column := range m.columns[begin:] {
 			m.values = append(m.values, sums[column])
 			m.columns[begin+i] = column - int32(columns.first)
@@ -101,7 +101,8 @@ func newMatrix(p problem, rows, columns span) *matrix {
 	return m
 }
 
-// multiply computes the block's part of a product with a vector, of which v has the block's columns.
+// multiply computes the block's part of a product with a vector. Of that v has the elements at the
+// block's columns.
 func (m *matrix) multiply(v, result []float64) {
 	begin := 0
 	for row, end := range m.ends {

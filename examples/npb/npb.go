@@ -44,9 +44,9 @@ func Run(ctx context.Context, ranks int, name string, kernel Kernel, class strin
 // classes are the sizes of the problems: a sample, a workstation's, and the smallest real one.
 func classes() []string { return []string{"S", "W", "A"} }
 
-// messages returns how messages go: as package mpi has them, or as MPI/MBCF does. There all receives
-// are offered to their senders, and what nobody waits for goes with its bytes. Messages of more than
-// a record are read by their receivers even so.
+// messages returns how messages go: as package mpi has them, or as MPI/MBCF does. There all
+// receives are offered to their senders, and what nobody waits for goes with its bytes. Messages
+// of more than a record are read by their receivers even so.
 //
 // Source: MBCF §2.2.
 func messages(paper bool) mpi.Config {
@@ -56,8 +56,8 @@ func messages(paper bool) mpi.Config {
 	return mpi.Config{OfferFrom: 1, EagerLimit: mpi.MaxEagerLimit}
 }
 
-// parse reads the command line: the class, and whether messages go as in the paper. It prints what is wrong with it, and
-// how to use it.
+// parse reads the command line: the class, and whether messages go as in the paper. It prints what
+// is wrong with it, and how to use it.
 func parse(program string, args []string, stderr io.Writer) (class string, paper bool, err error) {
 	flags := flag.NewFlagSet(program, flag.ContinueOnError)
 	flags.SetOutput(stderr)

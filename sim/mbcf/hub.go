@@ -35,8 +35,8 @@ func newHub(distance time.Duration, seed uint64) *hub {
 	return &hub{distance: distance, random: prng.Source(seed)}
 }
 
-// next returns the station that has the hub next, and from when on. Each is told when it is ready; one
-// of them must be.
+// next returns the station that has the hub next, and from when on. ready tells when each has a
+// frame; one of them must have one.
 func (h *hub) next(ready [2]time.Duration) (station int, start time.Duration) {
 	for {
 		var begin [2]time.Duration

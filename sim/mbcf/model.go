@@ -38,8 +38,8 @@ type Layer struct {
 type Model struct {
 	MBCF, MPI Layer
 
-	// AckDelay is from a frame's last bit to an acknowledgement that is ready for the wire. One that
-	// waits for the wire covers all frames that have come. Fitted.
+	// AckDelay is from a frame's last bit to an acknowledgement that is ready for the wire. One
+	// that waits for the wire covers all frames that have come. Fitted.
 	AckDelay time.Duration
 	// Window is how many frames are sent before one of them is acknowledged. Fitted.
 	Window int

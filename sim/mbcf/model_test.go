@@ -94,8 +94,8 @@ func TestHub_ByHand(t *testing.T) {
 	}
 }
 
-// Acknowledgements collide with data: half duplex is slower than the wire, and than full duplex; one
-// seed gives one result.
+// Acknowledgements collide with data: half duplex is slower than the wire, and than full duplex.
+// One seed gives one result.
 func TestHalfDuplex_CollisionsCost(t *testing.T) {
 	m := Fitted()
 	one, again, other := m.HalfDuplex(&m.MPI, 65536, 1), m.HalfDuplex(&m.MPI, 65536, 1), m.HalfDuplex(&m.MPI, 65536, 2)

@@ -61,12 +61,14 @@ func Experiments() []Experiment {
 			run: func(m *Model, bytes int, _ uint64) float64 { return micros(m.Latency(&m.MBCF, bytes)) },
 		},
 		{
-			Title: "MBCF: bandwidth, full duplex", Source: "§2.1", Unit: "MB/s", Tolerance: .05, Paper: []Value{{1408, 11.93}},
-			run: func(m *Model, bytes int, _ uint64) float64 { return m.FullDuplex(&m.MBCF, bytes) },
+			Title: "MBCF: bandwidth, full duplex", Source: "§2.1", Unit: "MB/s", Tolerance: .05,
+			Paper: []Value{{1408, 11.93}},
+			run:   func(m *Model, bytes int, _ uint64) float64 { return m.FullDuplex(&m.MBCF, bytes) },
 		},
 		{
-			Title: "MBCF: bandwidth, half duplex", Source: "§2.1", Unit: "MB/s", Tolerance: .05, Paper: []Value{{1408, 11.48}},
-			run: func(m *Model, bytes int, seed uint64) float64 { return m.HalfDuplex(&m.MBCF, bytes, seed) },
+			Title: "MBCF: bandwidth, half duplex", Source: "§2.1", Unit: "MB/s", Tolerance: .05,
+			Paper: []Value{{1408, 11.48}},
+			run:   func(m *Model, bytes int, seed uint64) float64 { return m.HalfDuplex(&m.MBCF, bytes, seed) },
 		},
 	}
 }

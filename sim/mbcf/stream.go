@@ -2,8 +2,8 @@ package mbcf
 
 import "time"
 
-// streamFrames is the least number of frames that a stream is measured over: the mean of half duplex
-// differs by a percent from seed to seed.
+// streamFrames is the least number of frames that a stream is measured over. Half duplex differs by
+// a percent from seed to seed even so.
 const streamFrames = 20_000
 
 // stream is a sender's part of a stream of messages of one size.
@@ -19,7 +19,8 @@ func newStream(l *Layer, bytes int) *stream {
 	return &stream{layer: l, bytes: bytes, frames: frames(bytes)}
 }
 
-// send takes the next frame, which the wire has from start on, and returns when its last bit is sent.
+// send takes the next frame, which the wire has from start on, and returns when its last bit is
+// sent.
 func (s *stream) send(start time.Duration) (end time.Duration) {
 	i := s.sent % s.frames
 	s.sent++
