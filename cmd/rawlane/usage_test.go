@@ -165,7 +165,7 @@ func TestMisuse(t *testing.T) {
 		{"route vlans --topology flat:2 --compute --first-vid 4095", "--first-vid 4095: want 1 to 4094"},
 		{"route vlans --topology flat:2 --compute --first-vid 4000 --max-vlans 96", "--max-vlans 96: want 1 to 95, from VID 4000 on"},
 		{"route vlans --topology flat:2 --compute --tries 1025", "--tries 1025: want 1 to 1024"},
-		{"sim", "which? (vbft, mbcf)"},
+		{"sim", "which? (vbft or mbcf)"},
 		{"sim mbcf --json --csv", "--json and --csv: want one of the two"},
 		{"sim mbcf 5", `unexpected argument "5"`},
 		{"sim vbft", `--experiment "": want one of fig9, fig11`},
