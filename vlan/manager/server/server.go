@@ -30,6 +30,10 @@ type Config struct {
 	// Plan is the first plan of a manager without a state. It may be nil: then programs send
 	// untagged until a plan is set.
 	Plan *plan.Plan
+	// ReadPlan, if not nil, reads the first plan, in place of Plan. Where there is a state, which
+	// counts, it is called with hasState for the log alone: a plan that is another one is a
+	// warning, and so is an error. It may return nil then, if the plan takes long to read.
+	ReadPlan func(hasState bool) (*plan.Plan, error)
 	// DiscardState begins anew where the state file is corrupt, and keeps that file aside.
 	DiscardState bool
 	// KeepOverrides keeps the overrides of a failover beside the state across restarts, too. It is
@@ -164,16 +168,22 @@ func (s *Server) restore() error {
 		return fmt.Errorf("state %s: is of node %v, and this is %v (give this node another --state)",
 			s.cfg.State, old.MAC, s.cfg.MAC)
 	}
-	if old != nil && s.cfg.Plan != nil && api.PlanID(s.cfg.Plan) != old.planID() {
+	given, err := s.givenPlan(old != nil)
+	switch {
+	case err != nil && old == nil:
+		return err
+	case err != nil:
+		s.log.Warn("the plan given cannot be read; the state file has one, and counts",
+			"file", s.cfg.State, "plan", old.planID(), "err", err)
+	case old == nil:
+		old = &state{Format: stateFormat, MAC: s.cfg.MAC}
+		if given != nil {
+			old.Plan = &api.Plan{Plan: *given}
+		}
+	case given != nil && api.PlanID(given) != old.planID():
 		s.log.Warn("the state file has another plan than the one given, and counts "+
 			"(to change it: rawlane route apply)",
-			"file", s.cfg.State, "plan", old.planID(), "given", api.PlanID(s.cfg.Plan))
-	}
-	if old == nil {
-		old = &state{Format: stateFormat, MAC: s.cfg.MAC}
-		if s.cfg.Plan != nil {
-			old.Plan = &api.Plan{Plan: *s.cfg.Plan}
-		}
+			"file", s.cfg.State, "plan", old.planID(), "given", api.PlanID(given))
 	}
 	if _, err := old.activate(s.rib); err != nil {
 		return err
@@ -184,6 +194,14 @@ func (s *Server) restore() error {
 	s.version = api.FirstVersion(old.Start)
 	s.planVersion, s.planID = s.version, old.planID()
 	return s.file.save(&s.state)
+}
+
+// givenPlan returns the plan of the configuration, or nil.
+func (s *Server) givenPlan(hasState bool) (*plan.Plan, error) {
+	if s.cfg.ReadPlan == nil {
+		return s.cfg.Plan, nil
+	}
+	return s.cfg.ReadPlan(hasState)
 }
 
 // noteDisk notes whether the latest write of the state file has failed. A commit's write ends
