@@ -31,6 +31,9 @@ const (
 	// at once, and maxLong the number of longer ones: so bodies take 100 MiB at most.
 	shortBody = 64 << 10
 	maxLong   = 4
+	// largeBody is the length of a body, in bytes, above which the plan in it is decoded and
+	// validated while no other such one is: that takes 20 times the length.
+	largeBody = 1 << 20
 	// shownPath and shownMessage bound what the log shows of a request that is refused, in bytes:
 	// its header may be a stranger's.
 	shownPath    = 128
@@ -120,10 +123,18 @@ func (s *Server) admit(r *http.Request) (release func(), err error) {
 func endpoint[Q any](s *Server, act string, f func(*http.Request, *Q) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := new(Q)
+		var body []byte
 		release, err := s.admit(r)
 		if err == nil {
 			defer release()
-			err = readBody(r, q)
+			body, err = readBody(r)
+		}
+		if len(body) > largeBody {
+			s.large.Lock() // only now: who sends slowly holds up no other
+			defer s.large.Unlock()
+		}
+		if err == nil {
+			err = decodeBody(body, q)
 		}
 		if c, ok := any(q).(interface{ check() error }); ok && err == nil {
 			err = c.check()

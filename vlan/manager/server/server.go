@@ -59,6 +59,7 @@ type Server struct {
 	// http serves operators and programs, readOnly the listeners of scrapers.
 	http, readOnly *http.Server
 	long           chan struct{} // holds a token for each long request under way: see admit
+	large          sync.Mutex    // held while a request with a large body is carried out; taken before change
 	listings       chan struct{} // likewise, for each that lists all paths
 	started        time.Time
 	log            *slog.Logger

@@ -73,9 +73,7 @@ func (s *Server) postSession(w http.ResponseWriter, r *http.Request) {
 	var start api.SessionStart
 	release, err := s.admit(r)
 	if err == nil {
-		if err = readBody(r, &start); err == nil {
-			err = checkStart(&start)
-		}
+		err = readStart(r, &start)
 		release() // a session may last
 	}
 	out := http.NewResponseController(w)
@@ -108,6 +106,17 @@ func writer(lines *json.Encoder, out *http.ResponseController) func(*api.Session
 		}
 		return out.Flush()
 	}
+}
+
+func readStart(r *http.Request, start *api.SessionStart) error {
+	body, err := readBody(r)
+	if err == nil {
+		err = decodeBody(body, start)
+	}
+	if err == nil {
+		err = checkStart(start)
+	}
+	return err
 }
 
 func checkStart(start *api.SessionStart) error {
