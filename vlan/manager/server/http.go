@@ -130,8 +130,8 @@ func endpoint[Q any](s *Server, act string, f func(*http.Request, *Q) (any, erro
 			body, err = readBody(r)
 		}
 		if len(body) > largeBody {
-			s.large.Lock() // only now: who sends slowly holds up no other
-			defer s.large.Unlock()
+			s.large <- struct{}{} // only now: who sends slowly holds up no other
+			defer func() { <-s.large }()
 		}
 		if err == nil {
 			err = decodeBody(body, q)

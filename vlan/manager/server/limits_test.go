@@ -569,42 +569,28 @@ func (f *recordedFile) Close() error {
 // Requests with large bodies are carried out one at a time, once their bodies are there; others do
 // not wait for them.
 func TestLargeBodiesTakeTurns(t *testing.T) {
-	s := testServer(t, "")
-	defer s.Close()
-	large := `{"plan":` + otherPlan + strings.Repeat(" ", largeBody) + `}`
-	s.large.Lock() // another one is carried out
-	if status, answer := post(t, s, "PUT /v1/table", `{"plan":`+otherPlan+`}`); status != 200 {
-		t.Errorf("a short one: %d %s", status, answer)
-	}
-	done := make(chan int)
-	body := &readBytes{strings.NewReader(large), make(chan struct{})}
-	go func() {
-		w := httptest.NewRecorder()
-		s.Handle(w, httptest.NewRequestWithContext(t.Context(), "PUT", "/v1/table", body))
-		done <- w.Code
-	}()
-	<-body.ended // it is read meanwhile
-	select {
-	case status := <-done:
-		t.Errorf("%d, though another one is carried out", status)
-	default:
-	}
-	s.large.Unlock()
-	if status := <-done; status != 200 {
-		t.Errorf("in its turn: %d", status)
-	}
-}
-
-// readBytes is a body that tells when it was read to its end.
-type readBytes struct {
-	*strings.Reader
-	ended chan struct{}
-}
-
-func (b *readBytes) Read(p []byte) (int, error) {
-	n, err := b.Reader.Read(p)
-	if err != nil {
-		close(b.ended)
-	}
-	return n, err
+	synctest.Test(t, func(t *testing.T) {
+		s := testServer(t, "")
+		defer s.Close()
+		s.large <- struct{}{} // another one is carried out
+		if status, answer := post(t, s, "PUT /v1/table", `{"plan":`+otherPlan+`}`); status != 200 {
+			t.Errorf("a short one: %d %s", status, answer)
+		}
+		status := 0
+		body := strings.NewReader(`{"plan":` + onePlan + strings.Repeat(" ", largeBody) + `}`)
+		go func() {
+			w := httptest.NewRecorder()
+			s.Handle(w, httptest.NewRequestWithContext(t.Context(), "PUT", "/v1/table", body))
+			status = w.Code
+		}()
+		synctest.Wait()
+		if body.Len() > 0 || status != 0 {
+			t.Errorf("while another one is carried out: %d, %d bytes are unread", status, body.Len())
+		}
+		<-s.large
+		synctest.Wait()
+		if status != 200 {
+			t.Errorf("in its turn: %d", status)
+		}
+	})
 }

@@ -90,7 +90,7 @@ func (s *Server) postPrepare(r *http.Request, q *api.PrepareRequest) (any, error
 		return nil, err
 	}
 	if err := s.file.stage(st); err != nil {
-		return nil, err
+		return nil, notMade(err)
 	}
 	lease := time.Duration(q.LeaseMS) * time.Millisecond
 	expires := time.Now().Add(lease)

@@ -56,10 +56,11 @@ type Server struct {
 	file      stateFile
 	lock      *filelock.Lock // of the state file; nil without
 	overrides overrideFile
+	unsaved   chan struct{} // of capacity 1: holds a token if a write of the state file has failed
 	// http serves operators and programs, readOnly the listeners of scrapers.
 	http, readOnly *http.Server
 	long           chan struct{} // holds a token for each long request under way: see admit
-	large          sync.Mutex    // held while a request with a large body is carried out; taken before change
+	large          chan struct{} // likewise, for the one with a large body that is carried out; taken before change
 	listings       chan struct{} // likewise, for each that lists all paths
 	started        time.Time
 	log            *slog.Logger
@@ -132,7 +133,8 @@ func New(cfg Config) (*Server, error) {
 		cfg: cfg, file: stateFile{path: cfg.State, disk: systemDisk}, started: time.Now(), log: cfg.Logger,
 		rib:      rib.New(cfg.MAC),
 		sessions: newSessions(), counted: newCounted(),
-		long: make(chan struct{}, maxLong), listings: make(chan struct{}, maxLong),
+		long: make(chan struct{}, maxLong), listings: make(chan struct{}, maxLong), large: make(chan struct{}, 1),
+		unsaved: make(chan struct{}, 1),
 	}
 	s.file.failed, s.overrides = s.noteDisk, newOverrideFile(&cfg)
 	s.moved = sync.NewCond(&s.mu)
@@ -146,6 +148,9 @@ func New(cfg Config) (*Server, error) {
 	if s.overrides.path != "" {
 		s.served.Go(s.keepLoop) // until Close
 	}
+	if s.file.path != "" {
+		s.served.Go(s.saveLoop) // likewise
+	}
 	s.http = s.newHTTP(s.requestsOfOperators(), s.requestsOfScrapers())
 	s.readOnly = s.newHTTP(s.requestsOfScrapers())
 	return s, nil
@@ -153,7 +158,8 @@ func New(cfg Config) (*Server, error) {
 
 // restore takes up the state of the file, or else begins with the plan of the configuration. Each
 // start has a number of its own, which is in the file before the first version of the start is
-// given out.
+// given out. Where that cannot be written, as to a full disk, a state that could be read counts all
+// the same, and the start is counted beside the file.
 func (s *Server) restore() error {
 	old, err := s.file.load()
 	if errors.Is(err, ErrCorrupt) && s.cfg.DiscardState {
@@ -169,7 +175,8 @@ func (s *Server) restore() error {
 		return fmt.Errorf("state %s: is of node %v, and this is %v (give this node another --state)",
 			s.cfg.State, old.MAC, s.cfg.MAC)
 	}
-	given, err := s.givenPlan(old != nil)
+	isKept := old != nil
+	given, err := s.givenPlan(isKept)
 	switch {
 	case err != nil && old == nil:
 		return err
@@ -190,11 +197,23 @@ func (s *Server) restore() error {
 		return err
 	}
 	s.restoreOverrides()
-	old.Start++
+	old.Start += 1 + s.file.unsavedStarts()
 	s.state = *old
 	s.version = api.FirstVersion(old.Start)
 	s.planVersion, s.planID = s.version, old.planID()
-	return s.file.save(&s.state)
+	err = s.file.save(&s.state)
+	switch {
+	case err == nil:
+		s.file.savedStart()
+		return nil
+	case !isKept:
+		return fmt.Errorf("%w (the first start needs a state on the disk: make room there, or give another --state)", err)
+	}
+	if notCounted := s.file.countStart(); notCounted != nil {
+		return fmt.Errorf("%w, and the start could not be counted: %w (versions would not grow)", err, notCounted)
+	}
+	s.log.Error("the state was read, and cannot be written; changes are refused until it can be", "err", err)
+	return nil
 }
 
 // givenPlan returns the plan of the configuration, or nil.
@@ -214,6 +233,7 @@ func (s *Server) noteDisk(err error) {
 	case err != nil:
 		s.diskError = err
 		s.writesFailed++
+		s.saveLater()
 	case s.writesFailed == s.failedThen:
 		s.diskError = nil
 	}
