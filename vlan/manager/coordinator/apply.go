@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -303,10 +304,10 @@ func (g *group) abortOne(ctx context.Context, m *member) error {
 		answer, err := m.client.Abort(ctx, g.id, "another node did not change")
 		switch {
 		case err != nil:
-		case answer.Routes > 0 || m.state == NodeChanged:
+		case answer.Routes > 0:
 			m.state = NodeBack
 		default:
-			m.state = NodeUnchanged
+			err = g.whatItHas(ctx, m)
 		}
 		return err
 	}
@@ -320,12 +321,37 @@ func (g *group) abortOne(ctx context.Context, m *member) error {
 	return untilAnswered(ctx, isForNow, abort)
 }
 
+// whatItHas finds out what a node has whose abort has changed nothing: its old plan, or one that was
+// set over the change, which the abort has left alone.
+func (g *group) whatItHas(ctx context.Context, m *member) error {
+	if m.state != NodeChanged && m.state != NodeUnknown {
+		m.state = NodeUnchanged
+		return nil
+	}
+	now, err := m.client.Table(ctx)
+	switch {
+	case err != nil:
+		m.state = NodeUnknown
+		return err
+	case now.PlanID != m.table.PlanID:
+		m.state, m.replaced = NodeUnknown, true
+		m.err = fmt.Errorf("manager %v: %w: it has another plan since, %s (rawlane route apply)",
+			m.client.Addr(), ErrPlansDiffer, cmp.Or(now.PlanID, "none"))
+		return m.err
+	case m.state == NodeChanged:
+		m.state = NodeBack
+	default:
+		m.state = NodeUnchanged
+	}
+	return nil
+}
+
 // apart returns an error that names the nodes which may have kept the plan: the others have gone
 // back.
 func (g *group) apart() error {
 	var lost []string
 	for _, m := range g.nodes {
-		if m.state == NodeUnknown || m.state == NodeChanged {
+		if (m.state == NodeUnknown || m.state == NodeChanged) && !m.replaced {
 			lost = append(lost, m.label())
 		}
 	}
