@@ -101,6 +101,12 @@ func TestLongRequestsWait(t *testing.T) {
 	if _, err := s.admit(request(ended, "GET", "/v1/paths", 0)); !errors.Is(err, context.Canceled) {
 		t.Errorf("one more for the paths: %v, want it to wait", err)
 	}
+	stranger := context.WithValue(t.Context(), http.ServerContextKey, s.readOnly)
+	if release, err := s.admit(request(stranger, "GET", "/v1/paths", 0)); err != nil {
+		t.Errorf("one by a read-only address: %v", err)
+	} else {
+		release()
+	}
 	last()
 	if release, err := s.admit(request(t.Context(), "PUT", "/v1/table", shortBody+1)); err != nil {
 		t.Error(err)
@@ -593,4 +599,19 @@ func TestLargeBodiesTakeTurns(t *testing.T) {
 			t.Errorf("in its turn: %d", status)
 		}
 	})
+}
+
+// A name that is given twice is refused in any request, not in plans alone.
+func TestNamesGivenTwice(t *testing.T) {
+	s := testServer(t, "")
+	defer s.Close()
+	for path, body := range map[string]string{
+		"PATCH /v1/pairs": `{"pairs":[{"a":"0","b":"1","vid":1,"vid":2}]}`,
+		"/v1/reset":       `{"reason":"a","Reason":"b"}`,
+		"PUT /v1/table":   `{"plan":` + otherPlan + `,"plan":` + onePlan + `}`,
+	} {
+		if status, answer := post(t, s, path, body); status != 400 || !strings.Contains(answer, "is given twice") {
+			t.Errorf("%s: %d %s", path, status, answer)
+		}
+	}
 }

@@ -62,8 +62,11 @@ type Server struct {
 	long           chan struct{} // holds a token for each long request under way: see admit
 	large          chan struct{} // likewise, for the one with a large body that is carried out; taken before change
 	listings       chan struct{} // likewise, for each that lists all paths
-	started        time.Time
-	log            *slog.Logger
+	// strangersListings are the listings by a read-only address.
+	strangersListings chan struct{}
+	looking           sync.Mutex // held while all paths are looked at, for a summary; taken before mu
+	started           time.Time
+	log               *slog.Logger
 
 	served sync.WaitGroup // goroutines: one per listener, and one per request under way, sessions' streams among them
 
@@ -134,7 +137,8 @@ func New(cfg Config) (*Server, error) {
 		rib:      rib.New(cfg.MAC),
 		sessions: newSessions(), counted: newCounted(),
 		long: make(chan struct{}, maxLong), listings: make(chan struct{}, maxLong), large: make(chan struct{}, 1),
-		unsaved: make(chan struct{}, 1),
+		strangersListings: make(chan struct{}, maxLong),
+		unsaved:           make(chan struct{}, 1),
 	}
 	s.file.failed, s.overrides = s.noteDisk, newOverrideFile(&cfg)
 	s.moved = sync.NewCond(&s.mu)
