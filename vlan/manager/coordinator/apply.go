@@ -321,8 +321,8 @@ func (g *group) abortOne(ctx context.Context, m *member) error {
 	return untilAnswered(ctx, isForNow, abort)
 }
 
-// whatItHas finds out what a node has whose abort has changed nothing: its old plan, or one that was
-// set over the change, which the abort has left alone.
+// whatItHas finds out what a node has whose abort has changed nothing: its old plan, or one that
+// was set over the change, which the abort has left alone.
 func (g *group) whatItHas(ctx context.Context, m *member) error {
 	if m.state != NodeChanged && m.state != NodeUnknown {
 		m.state = NodeUnchanged

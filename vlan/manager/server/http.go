@@ -98,8 +98,9 @@ func (s *Server) newHTTP(all ...map[string]http.Handler) *http.Server {
 }
 
 // admit bounds the memory of requests: one that has a long body, or an answer of all plans, waits
-// until few others of its kind are under way; so does one for all paths, where those of a
-// read-only address, which are strangers', hold up no operator. The caller calls release when it is done.
+// until few others of its kind are under way; so does one for all paths, where those
+// of a read-only address, which are strangers', hold up no operator. The caller calls release when
+// it is done.
 func (s *Server) admit(r *http.Request) (release func(), err error) {
 	var places chan struct{}
 	switch {

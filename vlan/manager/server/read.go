@@ -128,7 +128,8 @@ const (
 )
 
 // Counters returns what this node's programs have sent by their routes, each since its start, for
-// those that the manager has known since it started. It asks them, and waits a moment for their reports. Source: VFREC §4.1 (3).
+// those that the manager has known since it started. It asks them, and waits a moment for
+// their reports. Source: VFREC §4.1 (3).
 func (s *Server) Counters(ctx context.Context) api.Counters {
 	s.mu.Lock()
 	defer s.mu.Unlock()

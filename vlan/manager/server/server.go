@@ -211,7 +211,8 @@ func (s *Server) restore() error {
 		s.file.savedStart()
 		return nil
 	case !isKept:
-		return fmt.Errorf("%w (the first start needs a state on the disk: make room there, or give another --state)", err)
+		return fmt.Errorf("%w (the first start needs a state on the disk: make room there, "+
+			"or give another --state)", err)
 	}
 	if notCounted := s.file.countStart(); notCounted != nil {
 		return fmt.Errorf("%w, and the start could not be counted: %w (versions would not grow)", err, notCounted)

@@ -15,16 +15,16 @@ import (
 	"github.com/rawlane/rawlane/vlan/manager/internal/rib"
 )
 
-// writeTimeout is how long a program may leave events unread that its socket has no room for, before
-// its session ends.
+// writeTimeout is how long a program may leave events unread that its socket has no room for,
+// before its session ends.
 const writeTimeout = 5 * time.Second
 
 // heartbeat is the interval of events that tell nothing new. Writing one finds out that a program
 // is gone where its connection alone does not, as when it has sent a byte behind its request.
 const heartbeat = 30 * time.Second
 
-// maxUnanswered bounds the heartbeats in a row at which a program owes a confirmation of its routes,
-// and has made no request since the one before: one that is stopped, whose socket takes what it is
+// maxUnanswered bounds the heartbeats in a row at which a program owes a confirmation of its
+// routes, and has made no request since the one before: one that is stopped, whose socket takes what it is
 // told, loses its session behind the next. So it has 60 s at least, and its pairs count no more;
 // it begins anew by itself when it goes on. Heartbeats are counted, and not time, as what a program
 // has sent may be unread where this process has stood still.
