@@ -24,10 +24,10 @@ const writeTimeout = 5 * time.Second
 const heartbeat = 30 * time.Second
 
 // maxUnanswered bounds the heartbeats in a row at which a program owes a confirmation of its
-// routes, and has made no request since the one before: one that is stopped, whose socket takes what it is
-// told, loses its session behind the next. So it has 60 s at least, and its pairs count no more;
-// it begins anew by itself when it goes on. Heartbeats are counted, and not time, as what a program
-// has sent may be unread where this process has stood still.
+// routes, and has made no request since the one before: one that is stopped, whose socket takes
+// what it is told, loses its session behind the next. So it has 60 s at least, and its pairs count
+// no more; it begins anew by itself when it goes on. Heartbeats are counted, and not time, as what
+// a program has sent may be unread where this process has stood still.
 const maxUnanswered = 2
 
 // session is the manager's end of a program's session. It lives as long as the request that began
@@ -222,7 +222,7 @@ func (s *Server) writeLoop(ctx context.Context, sess *session) {
 	}
 }
 
-// isSilent counts a heartbeat, and reports whether the program has answered too many not at all. One
+// isSilent counts a heartbeat, and reports whether the program has left too many unanswered. One
 // that may have a reason not to confirm its routes, as that its table is full, is asked for its
 // counters.
 func (s *Server) isSilent(sess *session) bool {
