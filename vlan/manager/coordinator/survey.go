@@ -30,6 +30,7 @@ type member struct {
 	away     bool                   // it could not be read, or was restarted, since then
 	state    NodeState              // for a change, as the next
 	answer   api.Committed
+	replaced bool // it has another plan since the change
 }
 
 func membersOf(managers []*manager.Client) (all []*member) {
@@ -127,6 +128,7 @@ func Survey(ctx context.Context, managers []*manager.Client) *Status {
 // work, or that have paths which are down.
 func unwell(all []*member) error {
 	var nodes []string
+	which := ""
 	for _, m := range all {
 		if m.err != nil {
 			continue
@@ -134,6 +136,9 @@ func unwell(all []*member) error {
 		h := &m.health
 		if !h.OK {
 			nodes = append(nodes, m.label()+": "+h.Why)
+		}
+		if h.PathsDown > 0 {
+			which = " (which paths: GET /v1/paths of a node's manager)"
 		}
 		switch {
 		case len(h.Unreachable) > 0:
@@ -145,7 +150,7 @@ func unwell(all []*member) error {
 	if len(nodes) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %s (which paths: GET /v1/paths of a node's manager)", ErrUnwell, listSome(nodes, "; "))
+	return fmt.Errorf("%w: %s%s", ErrUnwell, listSome(nodes, "; "), which)
 }
 
 // Status is the plans of several nodes.

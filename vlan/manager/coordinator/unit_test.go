@@ -1,12 +1,14 @@
 package coordinator
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/clock"
@@ -382,5 +384,51 @@ func TestTake_LaidOver(t *testing.T) {
 		if got, want := m.laidOver[mac(k)], k == 2 || k == 3; got != want {
 			t.Errorf("node %d: %v, want %v", k, got, want)
 		}
+	}
+}
+
+// A commit is waited for as long as a manager waits for its programs, and longer, though the lease
+// be shorter; a manager that does not answer for as long as a phase lasts is not called unreachable,
+// and the caller's own end of waiting is not called the lease's.
+func TestPhasesWaitForTheirAnswers(t *testing.T) {
+	never := time.Hour
+	for name, c := range map[string]struct {
+		act           string
+		lease, answer time.Duration
+		caller        time.Duration
+		want          string // empty: no error
+	}{
+		"commit, one program stopped":  {"commit", 200 * time.Millisecond, api.ConfirmWait, never, ""},
+		"commit, a long lease":         {"commit", 10 * time.Second, 9 * time.Second, never, ""},
+		"commit, no answer":            {"commit", 200 * time.Millisecond, never, never, "did not answer within 1.5s (give a longer --lease)"},
+		"commit, none in a long lease": {"commit", 10 * time.Second, never, never, "did not answer within the lease of 10s (give a longer --lease)"},
+		"prepare, no answer":           {"prepare", time.Second, 2 * time.Second, never, "did not answer within the lease of 1s (give a longer --lease)"},
+		"ask, no answer":               {"ask", time.Second, 2 * time.Second, never, "did not answer within the lease of 1s (give a longer --lease)"},
+		"ask, the caller gives up":     {"ask", time.Second, 2 * time.Second, time.Millisecond, "manager unreachable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), c.caller)
+				defer cancel()
+				addr := manager.Addr{Network: "unix", Address: "/run/m0"}
+				g := newGroup([]*manager.Client{manager.NewClient(addr, nil)}, nil, ApplyOptions{Lease: c.lease})
+				err := g.each(ctx, c.act, func(ctx context.Context, _ *member) error {
+					select {
+					case <-ctx.Done():
+						return fmt.Errorf("%w: %w", api.ErrUnreachable, ctx.Err())
+					case <-time.After(c.answer):
+						return nil
+					}
+				})
+				switch {
+				case c.want == "" && err != nil:
+					t.Error(err)
+				case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !errors.Is(err, api.ErrUnreachable)):
+					t.Errorf("%v, want %q", err, c.want)
+				case c.want != "" && c.caller == never && strings.Contains(err.Error(), "unreachable"):
+					t.Errorf("%v: it may be well", err)
+				}
+			})
+		})
 	}
 }
