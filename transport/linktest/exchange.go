@@ -118,7 +118,8 @@ func receiveInto(
 		for _, f := range into[:n] {
 			if f.Headroom != nil || f.Answers != nil || f.Origin == noOrigin {
 				t.Errorf("frame %d has headroom of %d bytes, answers one: %v, has the origin of another: %v; "+
-					"want none of these in a received frame", seedOf(f.Payload), len(f.Headroom), f.Answers != nil, f.Origin == noOrigin)
+					"want none of these in a received frame",
+					seedOf(f.Payload), len(f.Headroom), f.Answers != nil, f.Origin == noOrigin)
 			}
 			if f.EtherType == transport.EtherTypeDefault {
 				got = append(got, clone(f))

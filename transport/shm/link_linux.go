@@ -164,15 +164,12 @@ func (l *Link) LocalPath() transport.LocalPath { return transport.ByMemory }
 func (l *Link) Exact() bool { return l.wire == nil }
 
 // Unwrap implements transport.Wrapper: it returns Config.Wire, or a wrapper around it if that has
-// stamps.
+// stamps, or its stations may move.
 func (l *Link) Unwrap() transport.Link {
-	switch {
-	case l.wire == nil:
+	if l.wire == nil {
 		return nil
-	case l.wire.stamps != nil:
-		return l.wire.stamps
 	}
-	return l.wire.link
+	return l.wire.outer
 }
 
 // Join implements transport.Joiner.

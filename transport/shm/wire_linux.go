@@ -17,7 +17,9 @@ const wireRetry = 10 * time.Millisecond
 type wire struct {
 	link   transport.Link
 	masker transport.WakeupMasker // nil: the wire has no masks
+	roams  *roamingWire           // nil: the wire need not be told where stations are
 	stamps *stampedWire           // nil: the wire has no stamps
+	outer  transport.Link         // the wire, with these two around it
 	ready  atomic.Bool            // it may have something to poll
 	polled chan struct{}          // capacity 1: Poll has looked since ready was set
 	err    atomic.Pointer[error]  // why it cannot wait
@@ -26,7 +28,13 @@ type wire struct {
 }
 
 func newWire(l transport.Link) *wire {
-	w := &wire{link: l, stamps: newStampedWire(l), polled: make(chan struct{}, 1)}
+	w := &wire{link: l, outer: l, polled: make(chan struct{}, 1)}
+	if w.roams = newRoamingWire(w.outer); w.roams != nil {
+		w.outer = w.roams
+	}
+	if w.stamps = newStampedWire(w.outer); w.stamps != nil {
+		w.outer = w.stamps
+	}
 	w.masker, _ = transport.As[transport.WakeupMasker](l)
 	return w
 }
@@ -132,13 +140,15 @@ func (l *Link) pollBoth(frames []transport.Frame) (n int, err error) {
 }
 
 // pollWire polls the wire. Of a multicast from a station that is reached through memory there is a
-// copy there, and the one of the wire is dropped.
+// copy there, and the one of the wire is dropped; it may still tell the wire where its sender is.
 func (l *Link) pollWire(frames []transport.Frame) (n int, err error) {
 	w := l.wire
 	waited := len(frames) > 0 && w.ready.Load()
 	if waited {
 		w.ready.Store(false)
 	}
+	t := l.stations.Load()
+	w.roams.polls(t)
 	came, err := w.link.Poll(frames)
 	if waited { // what is left ends the wire's next Wait
 		select {
@@ -149,10 +159,10 @@ func (l *Link) pollWire(frames []transport.Frame) (n int, err error) {
 	if came == 0 {
 		return 0, err
 	}
-	t := l.stations.Load()
 	size := 0
 	for i := range frames[:came] {
 		if frames[i].Dst.IsMulticast() && t.byMAC[frames[i].Src] != nil {
+			w.roams.drop(&frames[i])
 			continue
 		}
 		frames[n] = frames[i]
