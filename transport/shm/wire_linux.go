@@ -25,6 +25,10 @@ type wire struct {
 	err    atomic.Pointer[error]  // why it cannot wait
 	gone   atomic.Bool            // that is for good
 	first  bool                   // the next Poll looks at the wire first
+
+	// Guarded by Link.txMu.
+	taken uint64 // frames that it has taken
+	still still  // for how long it has had no room for a multicast
 }
 
 func newWire(l transport.Link) *wire {
@@ -51,7 +55,7 @@ func (l *Link) wireLoop() {
 		switch {
 		case err == nil:
 			w.err.Store(nil)
-		case errors.Is(err, transport.ErrClosed), errors.Is(err, transport.ErrNoInterface):
+		case isGone(err):
 			w.err.Store(&err)
 			w.gone.Store(true)
 			l.alert()
@@ -176,8 +180,8 @@ func (l *Link) pollWire(frames []transport.Frame) (n int, err error) {
 }
 
 // sendBoth sends frames for stations of this host through memory, and others by the wire: those
-// that follow each other in one call, so that the wire may send them together. A wire that is gone
-// for good keeps no multicast from the stations of this host, if there are any.
+// that follow each other in one call, so that the wire may send them together. A wire that lets
+// nothing pass keeps no multicast from the stations of this host, if there are any.
 func (l *Link) sendBoth(frames []transport.Frame) (int, error) {
 	t := l.stations.Load()
 	for i := 0; i < len(frames); {
@@ -203,10 +207,29 @@ func (l *Link) sendBoth(frames []transport.Frame) (int, error) {
 		n, err := l.sendWire(t, frames[i:])
 		i += n
 		if err != nil {
-			return i, err
+			if !frames[i].Dst.IsMulticast() || len(t.all) == 0 || !l.wire.isStuck(err) {
+				return i, err
+			}
+			l.copyToAll(t, &frames[i])
+			i++
 		}
 	}
 	return len(frames), nil
+}
+
+// isStuck reports whether a multicast that the wire has refused is to reach the stations of this
+// host alone: the wire is down or gone, or has had no room for any frame for as long as a ring has
+// that nobody reads. The caller holds txMu.
+func (w *wire) isStuck(err error) bool {
+	if err == transport.ErrBusy { //nolint:errorlint // the very value, on the data path
+		return w.still.refused(w.taken, time.Now())
+	}
+	return errors.Is(err, transport.ErrInterfaceDown) || isGone(err)
+}
+
+// isGone reports whether an error of the wire's is for good.
+func isGone(err error) bool {
+	return errors.Is(err, transport.ErrClosed) || errors.Is(err, transport.ErrNoInterface)
 }
 
 // sendWire sends the first frames that are for the wire: at least one. Stations of this host get
@@ -217,6 +240,7 @@ func (l *Link) sendWire(t *table, frames []transport.Frame) (int, error) {
 		n++
 	}
 	n, err := l.wire.link.Send(frames[:n])
+	l.wire.taken += uint64(n)
 	for i := range frames[:n] {
 		if frames[i].Dst.IsMulticast() {
 			l.copyToAll(t, &frames[i])
