@@ -19,7 +19,8 @@ const (
 )
 
 // errNotWritten is what Close returns when it gives up.
-var errNotWritten = fmt.Errorf("it has not returned for %v, and Close gives up: %w", closeTimeout, os.ErrDeadlineExceeded)
+var errNotWritten = fmt.Errorf("it has not returned for %v, and Close gives up: %w",
+	closeTimeout, os.ErrDeadlineExceeded)
 
 // deadliner is a writer that can be told until when, as pipes and connections can.
 type deadliner interface {

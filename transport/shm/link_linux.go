@@ -31,7 +31,7 @@ type Link struct {
 
 	folder   folder
 	listener *net.UnixListener
-	memories memories
+	memories *memories // apart, as they outlive the link
 	event    *eventfd
 	bellFD   int
 	bell     *records.Bell
@@ -103,6 +103,7 @@ func open(name, kernel string, cfg Config) (_ *Link, err error) {
 	if f, one := transport.As[transport.TypeFilter](cfg.Wire); one {
 		l.etherType = f.EtherType()
 	}
+	l.memories = newMemories(l)
 	l.stations.Store(&table{byMAC: map[transport.MAC]*station{}})
 	l.open, l.cancel = context.WithCancel(context.Background())
 	defer func() {
@@ -299,6 +300,7 @@ func (l *Link) release() {
 		}
 	}
 	l.memories.retire(l.bellPage)
+	l.memories.closed()
 	if l.bellFD >= 0 {
 		_ = unix.Close(l.bellFD)
 	}
