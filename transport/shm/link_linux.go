@@ -80,7 +80,7 @@ var (
 // Open makes a station of the segment called name, and meets those that are there. It waits for
 // these, but for a second at most, once it has had its turn: links open and close one at a time,
 // and one that does not get on holds the others for five seconds. Errors:
-// transport.ErrNotSupported; an address that is another link's on the segment, with the number of
+// transport.ErrNotSupported; memory for a ring that cannot be made; an address that is another link's on the segment, with the number of
 // its process; a folder that is not the user's own; a link that keeps its turn.
 func Open(name string, cfg Config) (*Link, error) {
 	l, err := open(name, kernel(), cfg)
@@ -112,6 +112,9 @@ func open(name, kernel string, cfg Config) (_ *Link, err error) {
 			l.release()
 		}
 	}()
+	if err = tryMemory(records.Bytes(l.data)); err != nil { // else it would meet nobody
+		return nil, err
+	}
 	if l.event, err = newEventfd(); err != nil {
 		return nil, err
 	}

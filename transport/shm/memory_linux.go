@@ -99,9 +99,21 @@ func newMemory(size int) (fd int, err error) {
 	}
 	if err != nil {
 		_ = unix.Close(fd) // the first error is the one to report
+		if errors.Is(err, unix.EFBIG) {
+			err = fmt.Errorf("%w (the limit for files is smaller: raise ulimit -f)", err)
+		}
 		return -1, fmt.Errorf("make memory of %d bytes: %w", size, err)
 	}
 	return fd, nil
+}
+
+// tryMemory reports whether memory of a size can be made.
+func tryMemory(size int) error {
+	fd, err := newMemory(size)
+	if err == nil {
+		err = unix.Close(fd)
+	}
+	return err
 }
 
 // checkMemory reports whether memory that another process has made is large enough, and stays so:

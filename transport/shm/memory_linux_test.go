@@ -220,3 +220,26 @@ func mapped(t *testing.T) int {
 	}
 	return pages * os.Getpagesize()
 }
+
+// Where files may not be as long as a ring, Open says so, and what to do: the link would meet nobody.
+func TestOpen_LimitOfFiles(t *testing.T) {
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	limited := before
+	limited.Cur = 64 << 10
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &limited); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Open("test", Config{Dir: Folder(t)})
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if !errors.Is(err, unix.EFBIG) || !strings.Contains(err.Error(), "ulimit -f") {
+		t.Errorf("%v, want EFBIG and the limit's name", err)
+	}
+	if err == nil {
+		_ = l.Close()
+	}
+}
