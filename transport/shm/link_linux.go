@@ -80,8 +80,9 @@ var (
 // Open makes a station of the segment called name, and meets those that are there. It waits for
 // these, but for a second at most, once it has had its turn: links open and close one at a time,
 // and one that does not get on holds the others for five seconds. Errors:
-// transport.ErrNotSupported; memory for a ring that cannot be made; an address that is another link's on the segment, with the number of
-// its process; a folder that is not the user's own; a link that keeps its turn.
+// transport.ErrNotSupported; memory for a ring that cannot be made; an address that is another
+// link's on the segment, with the number of its process; a folder that is not the user's own; a
+// link that keeps its turn.
 func Open(name string, cfg Config) (*Link, error) {
 	l, err := open(name, kernel(), cfg)
 	if err != nil {
