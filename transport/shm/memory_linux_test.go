@@ -158,7 +158,6 @@ func TestMemories_OfClosedLinks(t *testing.T) {
 	if err := next.Close(); err != nil {
 		t.Fatal(err)
 	}
-	next, closed = nil, nil
 	eventually(t, "it stays", func() bool { return len(stays.Stations()) == 0 })
 	eventually(t, "no memory is left by a link that was collected", func() bool {
 		collect()
