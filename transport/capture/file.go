@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/gopacket"
@@ -27,12 +28,14 @@ type File struct {
 	// also has each frame's length. 0 or less means all. Set it before the first Wrap.
 	SnapLen int
 
+	captured, lost atomic.Uint64 // of Counts; changed under mu
+	gaveUp         atomic.Bool   // Close has left a writer that does not return
+
 	mu       sync.Mutex // guards what follows
 	out      *bufio.Writer
 	pcap     *pcapgo.NgWriter // nil until the first link
 	frame    []byte           // being written; kept for its memory
-	counts   Counts
-	err      error // the writer's first
+	err      error            // the writer's first
 	finished bool
 }
 
@@ -43,7 +46,7 @@ type Counts struct {
 }
 
 // NewFile makes a File that writes to w, buffered. The caller closes w after the File.
-func NewFile(w io.Writer) *File { return &File{out: bufio.NewWriterSize(w, bufferBytes)} }
+func NewFile(w io.Writer) *File { return &File{out: bufio.NewWriterSize(bounded(w), bufferBytes)} }
 
 // Wrap returns a link around inner whose frames are recorded. It is an interface of the capture,
 // under inner's name and address. Errors: the writer's first; os.ErrClosed after Close.
@@ -88,7 +91,7 @@ func (f *File) record(l *Link, frames []transport.Frame) {
 	now := time.Now() // under the lock, so that timestamps do not run backwards
 	for i := range frames {
 		if f.err != nil || f.finished {
-			f.counts.Lost += uint64(len(frames) - i)
+			f.lost.Add(uint64(len(frames) - i))
 			return
 		}
 		whole := frames[i]
@@ -109,18 +112,14 @@ func (f *File) write(now time.Time, l *Link, whole *transport.Frame) {
 		Timestamp: now, CaptureLength: len(f.frame), Length: length, InterfaceIndex: l.id,
 	}, f.frame)
 	if f.err != nil {
-		f.counts.Lost++
+		f.lost.Add(1)
 		return
 	}
-	f.counts.Captured++
+	f.captured.Add(1)
 }
 
 // Counts returns how many frames were recorded and how many were not.
-func (f *File) Counts() Counts {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.counts
-}
+func (f *File) Counts() Counts { return Counts{Captured: f.captured.Load(), Lost: f.lost.Load()} }
 
 // Flush writes out what is buffered and returns the writer's first error.
 func (f *File) Flush() error {
@@ -133,17 +132,45 @@ func (f *File) flush() error {
 	if f.err == nil && f.pcap != nil {
 		f.err = f.pcap.Flush()
 	}
-	if f.err != nil {
-		return fmt.Errorf("capture: write: %w (%d frames recorded, %d not)", f.err, f.counts.Captured, f.counts.Lost)
+	return f.failure(f.err)
+}
+
+func (f *File) failure(err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	c := f.Counts()
+	return fmt.Errorf("capture: write: %w (%d frames recorded, %d not)", err, c.Captured, c.Lost)
 }
 
 // Close ends the recording and writes out what is buffered. Each call returns the writer's first
-// error. The links stay open and pass frames as before.
+// error. The links stay open and pass frames as before. If the writer does not return for ten
+// seconds, Close gives up, and says so (os.ErrDeadlineExceeded): links wait on until it does.
 func (f *File) Close() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	if f.gaveUp.Load() {
+		return f.failure(errNotWritten)
+	}
+	timeout := time.NewTimer(closeTimeout)
+	defer timeout.Stop()
+	for !f.mu.TryLock() { // a link may hold it, in the writer
+		select {
+		case <-timeout.C:
+			f.gaveUp.Store(true)
+			return f.failure(errNotWritten)
+		case <-time.After(closePause):
+		}
+	}
 	f.finished = true
-	return f.flush()
+	done := make(chan error, 1)
+	go func() { // ends when the writer returns
+		defer f.mu.Unlock()
+		done <- f.flush()
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-timeout.C:
+		f.gaveUp.Store(true)
+		return f.failure(errNotWritten)
+	}
 }
