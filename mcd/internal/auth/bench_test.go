@@ -30,7 +30,7 @@ func judgeForged(t testing.TB, kind wire.Kind, size int) func() {
 	wire.PutAuth(f.Bytes, a.header(kind), &header, size)
 	copy(f.Bytes[wire.TagOffset:], make([]byte, wire.TagLen))
 	return func() {
-		verdict := Accepted
+		var verdict Verdict
 		if kind == wire.Contact {
 			verdict, _ = b.v.Contact(w.now, &f, &header, nil)
 		} else {
