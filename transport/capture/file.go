@@ -32,14 +32,15 @@ type File struct {
 	pcap     *pcapgo.NgWriter // nil until the first link
 	frame    []byte           // being written; kept for its memory
 	counts   Counts
-	err      error // the writer's first
+	buffered uint64 // frames of Captured that are not in the file yet, or not wholly
+	err      error  // the writer's first
 	finished bool
 }
 
 // Counts of a File, in frames.
 type Counts struct {
-	Captured uint64 `json:"captured"` // recorded; if the writer failed, the last of them are not in the file
-	Lost     uint64 `json:"lost"`     // passed after the writer had failed or the File was closed
+	Captured uint64 `json:"captured"` // recorded; if the writer has failed: what it had taken before
+	Lost     uint64 `json:"lost"`     // passed in vain: the writer failed, or the File was closed
 }
 
 // NewFile makes a File that writes to w, buffered. The caller closes w after the File.
@@ -72,7 +73,9 @@ func (f *File) addInterface(i pcapgo.NgInterface) (id int, err error) {
 	case f.finished:
 		return 0, fmt.Errorf("file closed: %w", os.ErrClosed)
 	case f.pcap != nil:
-		id, f.err = f.pcap.AddInterface(i)
+		if id, f.err = f.pcap.AddInterface(i); f.err != nil {
+			f.loseBuffered()
+		}
 		return id, f.err
 	}
 	f.pcap, f.err = pcapgo.NewNgWriterInterface(f.out, i, pcapgo.NgWriterOptions{
@@ -105,14 +108,27 @@ func (f *File) write(now time.Time, l *Link, whole *transport.Frame) {
 	if l.snap > 0 && l.snap < length {
 		f.frame = f.frame[:l.snap]
 	}
+	before := f.out.Buffered()
 	f.err = f.pcap.WritePacket(gopacket.CaptureInfo{
 		Timestamp: now, CaptureLength: len(f.frame), Length: length, InterfaceIndex: l.id,
 	}, f.frame)
 	if f.err != nil {
 		f.counts.Lost++
+		f.loseBuffered()
 		return
 	}
 	f.counts.Captured++
+	if f.out.Buffered()-before < len(f.frame) { // what was there before it is written
+		f.buffered = 0
+	}
+	f.buffered++
+}
+
+// loseBuffered counts what the writer has not taken, now that it has failed.
+func (f *File) loseBuffered() {
+	f.counts.Captured -= f.buffered
+	f.counts.Lost += f.buffered
+	f.buffered = 0
 }
 
 // Counts returns how many frames were recorded and how many were not.
@@ -131,7 +147,10 @@ func (f *File) Flush() error {
 
 func (f *File) flush() error {
 	if f.err == nil && f.pcap != nil {
-		f.err = f.pcap.Flush()
+		if f.err = f.pcap.Flush(); f.err != nil {
+			f.loseBuffered()
+		}
+		f.buffered = 0
 	}
 	if f.err != nil {
 		return fmt.Errorf("capture: write: %w (%d frames recorded, %d not)", f.err, f.counts.Captured, f.counts.Lost)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/google/gopacket"
@@ -86,7 +85,7 @@ func (d *dumpVerb) run(cmd *cobra.Command, args []string) error {
 	d.out = bufio.NewWriter(cmd.OutOrStdout())
 	in := cmd.InOrStdin()
 	if args[0] != "-" {
-		f, err := os.Open(args[0])
+		f, err := cli.Open(cmd.Context(), args[0])
 		if err != nil {
 			return err
 		}
