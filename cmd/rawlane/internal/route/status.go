@@ -67,8 +67,8 @@ it, apply a plan to all of them:
 
 var errNotPrinted = errors.New("could not print")
 
-// survey asks all nodes and prints their answers, unless it is interrupted: those that had no time to
-// answer would be said to give none.
+// survey asks all nodes and prints their answers, unless it is interrupted: those that had no time
+// to answer would be said to give none.
 func survey(cmd *cobra.Command, clients []*manager.Client, asJSON bool) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), askTimeout)
 	defer cancel()

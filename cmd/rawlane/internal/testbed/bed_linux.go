@@ -21,8 +21,8 @@ import (
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
-// bedUp starts a holder, and returns when the bed is made, or when the command's context has ended and
-// the holder with it. The holder is this command again, with envUser set.
+// bedUp starts a holder, and returns when the bed is made, or when the command's context has ended
+// and the holder with it. The holder is this command again, with envUser set.
 func bedUp(cmd *cobra.Command, name string, cfg testbed.Config) error {
 	if os.Getenv(envUser) != "" {
 		return bedHold(cmd.Context(), name, cfg)

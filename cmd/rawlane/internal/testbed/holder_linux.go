@@ -85,8 +85,8 @@ func openHolder(ctx context.Context, name string, cfg testbed.Config) (*holder, 
 	return h, nil
 }
 
-// makeBed makes a bed, unless ctx ends first: then the process is to end, and the kernel removes what
-// there is.
+// makeBed makes a bed, unless ctx ends first: then the process is to end, and the kernel removes
+// what there is.
 func makeBed(ctx context.Context, cfg testbed.Config) (bed *testbed.Bed, err error) {
 	made := make(chan struct{})
 	go func() { // until it is made, or the process ends
