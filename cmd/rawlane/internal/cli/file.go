@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -37,21 +36,6 @@ func CheckFile(flag, file string) error {
 func OpenFile(what, file, cure string) (*os.File, error) {
 	f, err := os.Open(file)
 	return f, ReadError(what, file, cure, err)
-}
-
-// Open opens a file that is read, until ctx ends: a FIFO opens once another program writes to it.
-func Open(ctx context.Context, file string) (f *os.File, err error) {
-	opened := make(chan struct{})
-	go func() { // until it is open, or the process ends
-		defer close(opened)
-		f, err = os.Open(file)
-	}()
-	select {
-	case <-opened:
-		return f, err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
 }
 
 // ReadError adds to the error of a file that cannot be opened, and to no other, what OpenFile does.

@@ -150,7 +150,7 @@ func (m *managerVerb) config(cmd *cobra.Command) (server.Config, error) {
 	}
 	var err error
 	if m.plan != "" {
-		if cfg.Plan, _, err = cli.ReadPlanAndNetwork(m.plan); err != nil {
+		if cfg.Plan, _, err = cli.ReadPlanAndNetwork(cmd.Context(), m.plan); err != nil {
 			return cfg, fmt.Errorf("--plan: %w", err)
 		}
 	}

@@ -77,7 +77,7 @@ func (a *applyVerb) run(cmd *cobra.Command, args []string) (err error) {
 	}
 	var p *plan.Plan
 	if !a.options.Rollback {
-		if p, _, err = cli.ReadPlanAndNetwork(args[0]); err != nil {
+		if p, _, err = cli.ReadPlanAndNetwork(cmd.Context(), args[0]); err != nil {
 			return err
 		}
 	}

@@ -28,7 +28,7 @@ var vbft16 = filepath.Join("..", "..", "..", "..", "examples", "vbft16.yaml")
 
 // The example is what its comments say: the paper's plan and network. Source: VFREC §2.4.
 func TestRouteExampleIsThePapersPlan(t *testing.T) {
-	p, err := cli.ReadPlan(vbft16)
+	p, err := cli.ReadPlan(t.Context(), vbft16)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestRouteVerbsPrintNeatly(t *testing.T) {
 // A dumped plan whose network is in a file says that the file has to be beside it; and so does the
 // error if it is not.
 func TestRouteDumpNamesTheNetworksFile(t *testing.T) {
-	p, err := cli.ReadPlan(vbft16)
+	p, err := cli.ReadPlan(t.Context(), vbft16)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestRouteDumpNamesTheNetworksFile(t *testing.T) {
 	if status != cli.ExitFailed || !strings.Contains(errs, want) {
 		t.Errorf("status %d, %s; want %q", status, errs, want)
 	}
-	if again, err := cli.ReadPlan(file); err != nil || api.PlanID(again) != api.PlanID(p) {
+	if again, err := cli.ReadPlan(t.Context(), file); err != nil || api.PlanID(again) != api.PlanID(p) {
 		t.Errorf("read again: %v, %v", again, err)
 	}
 }
@@ -337,7 +337,7 @@ func fakeManagers(t *testing.T, p *plan.Plan, silent string, asked func()) (addr
 // A manager for which an interrupt left no time is not said to give no answer. What has changed by
 // then, or may have, is told all the same. A watch ends with 0, whatever the nodes were asked.
 func TestRouteInterrupted(t *testing.T) {
-	p, err := cli.ReadPlan(vbft16)
+	p, err := cli.ReadPlan(t.Context(), vbft16)
 	if err != nil {
 		t.Fatal(err)
 	}
