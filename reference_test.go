@@ -200,7 +200,7 @@ func anchors(t *testing.T, page string) (all []string) {
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	pages := map[string]string{}
-	for _, dir := range []string{".", "docs", "docs/decisions", "bench"} {
+	for _, dir := range []string{".", "docs", "docs/decisions", "docs/papers", "bench"} {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
 			t.Fatal(err)

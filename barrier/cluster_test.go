@@ -160,6 +160,6 @@ func parse(t testing.TB, name string) schedule.Algorithm {
 }
 
 var algorithms = []string{
-	"shuffle", "tree:2", "tree:3", "treetree:2", "concurrent", "star", "hier:3", "repeated:3:star:tree:2", "chassis",
+	"shuffle", "tree:2", "tree:3", "treetree:2", "heap:2", "concurrent", "star", "hier:3", "repeated:3:star:tree:2", "chassis",
 	"chassis-repeated", "auto",
 }

@@ -34,7 +34,9 @@ type GroupConfig struct {
 	Members Mask
 	// Algorithm of the barriers. Zero is the one that Config.Table has; else the one that the model
 	// finds best where the members run, by the places in the endpoint's node table
-	// (schedule.Shape); if that of a member is not known, the one that schedule.Auto chooses.
+	// (schedule.Shape); if that of a member is not known, the one that schedule.Auto chooses. One
+	// in levels, such as schedule.Hierarchical, groups the members by their ranks in this group,
+	// also under masks and in what Without makes of it.
 	Algorithm schedule.Algorithm
 	// PeerTimeout is how long a member may be silent before it counts as down: a microsecond at
 	// least. Zero is DefaultPeerTimeout. Members answer in the background: it does not limit how
@@ -54,7 +56,9 @@ type Options struct {
 	// Number tells barriers of one group apart that are in progress at one time.
 	Number uint8
 	// Members are the nodes that take part, this one among them. Empty is all. Each mask counts its
-	// own generations, and so is kept until the group is closed: some kilobytes.
+	// own generations, and so is kept until the group is closed: some kilobytes. Of a group whose
+	// Algorithm is in levels, such as schedule.Hierarchical, those that share a chassis still do
+	// (schedule.Algorithm.Subset).
 	Members Mask
 }
 
@@ -67,6 +71,7 @@ type Group struct {
 	base    uint64       // hash of ID, origin and members
 	nodes   []mcd.NodeID // the members, ascending
 	places  []mcd.Place  // of them, by which algorithms are chosen: those of when the group was made
+	ranked  []mcd.NodeID // whose ranks put the members into an algorithm's levels: the first group's (Without)
 	all     *memberSet   // of all members
 
 	// What follows is guarded by Service.mu.
@@ -83,10 +88,16 @@ type Group struct {
 // does not have; schedule.ErrWrong for an algorithm of one's own that is not right, or has too many
 // levels: of more than 128 members only this node's steps are looked at, each by itself, and
 // Algorithm.Check proves the whole; ErrClosed.
-func (s *Service) Group(cfg GroupConfig) (*Group, error) { return s.newGroup(cfg, 0, nil) }
+func (s *Service) Group(cfg GroupConfig) (*Group, error) { return s.newGroup(cfg, ancestry{}) }
 
-// newGroup makes a group, of survivors of a former one if that is not nil.
-func (s *Service) newGroup(cfg GroupConfig, origin uint64, predecessor *memberSet) (*Group, error) {
+// ancestry is what a group has of the one that it was made of (Without). That of others is zero.
+type ancestry struct {
+	ranked      []mcd.NodeID
+	origin      uint64
+	predecessor *memberSet // nil, if no members had died
+}
+
+func (s *Service) newGroup(cfg GroupConfig, of ancestry) (*Group, error) {
 	cfg.PeerTimeout = cmp.Or(cfg.PeerTimeout, DefaultPeerTimeout)
 	if cfg.PeerTimeout < minPeerTimeout || cfg.Late < 0 || cfg.Quorum < 0 {
 		return nil, fmt.Errorf("barrier: PeerTimeout %v, Late %v, Quorum %d "+
@@ -102,15 +113,18 @@ func (s *Service) newGroup(cfg GroupConfig, origin uint64, predecessor *memberSe
 	if other, is := cfg.Members.outside(known); is {
 		return nil, fmt.Errorf("barrier: member %d: %w (the table has %v)", other, mcd.ErrUnknownNode, known)
 	}
-	g := &Group{service: s, cfg: cfg, origin: origin, predecessor: predecessor, nodes: cfg.Members.Nodes()}
-	if predecessor != nil { // the survivors agreed on its places; a newcomer may have changed the table
-		g.places = predecessor.group.placesOf(g.nodes)
+	g := &Group{service: s, cfg: cfg, origin: of.origin, predecessor: of.predecessor, nodes: cfg.Members.Nodes()}
+	if g.ranked = of.ranked; g.ranked == nil {
+		g.ranked = g.nodes
+	}
+	if of.predecessor != nil { // the survivors agreed on its places; a newcomer may have changed the table
+		g.places = of.predecessor.group.placesOf(g.nodes)
 	} else {
 		g.places = placesIn(table, g.nodes)
 	}
 	name := binary.BigEndian.AppendUint32(nil, cfg.ID)
-	if origin != 0 {
-		name = binary.BigEndian.AppendUint64(name, origin)
+	if of.origin != 0 {
+		name = binary.BigEndian.AppendUint64(name, of.origin)
 	}
 	g.base = hash(name, g.nodes)
 	s.making.Lock()
@@ -154,7 +168,11 @@ func (g *Group) algorithmFor(nodes []mcd.NodeID) schedule.Algorithm {
 	if g.cfg.Algorithm.IsZero() {
 		return g.service.cfg.Table.Choose(shapeAt(g.placesOf(nodes)), len(nodes))
 	}
-	return g.cfg.Algorithm.For(len(nodes))
+	ranks := make([]int, len(nodes))
+	for i, n := range nodes {
+		ranks[i], _ = slices.BinarySearch(g.ranked, n)
+	}
+	return g.cfg.Algorithm.Subset(len(g.ranked), ranks)
 }
 
 // Barrier enters barrier number 0 of all members, and returns when all have entered. It is Arrive
@@ -177,7 +195,7 @@ func (g *Group) BarrierWith(ctx context.Context, o Options) error {
 // barrier. The ticket's Wait is the second one. If the last wait for that number has ended with
 // ErrIncomplete, Arrive returns the same barrier's ticket again. Errors as for Barrier.
 //
-// Source: SCMD §2 (fuzzy barrier).
+// Source: SCMD §3.2 (fuzzy barrier).
 func (g *Group) Arrive() (Ticket, error) { return g.ArriveWith(Options{}) }
 
 // ArriveWith is Arrive with options.
@@ -222,7 +240,9 @@ func (g *Group) find(mask Mask) *memberSet {
 // Without makes a group of the members but for those that are down, as a barrier of all members has
 // said (NodeDownError), and for others that are given. All survivors agree on those that are down,
 // so Without gives them the same group; what else is given must be the same. The old group is still
-// to be closed.
+// to be closed. An Algorithm in levels keeps the old group's levels, as under masks: if some
+// members make the same group by Service.Group, whose levels are by its own ranks, theirs is
+// another algorithm (ErrMismatch).
 //
 // Errors: ErrNoQuorum; ErrExcluded if this node is down, to the others; and as for Service.Group.
 //
@@ -230,7 +250,7 @@ func (g *Group) find(mask Mask) *memberSet {
 func (g *Group) Without(nodes ...mcd.NodeID) (*Group, error) {
 	cfg := g.cfg
 	cfg.Members = Mask{}
-	down, origin, predecessor := g.down()
+	down, of := g.down()
 	nodes = append(down, nodes...)
 	for _, n := range g.all.nodes {
 		if !slices.Contains(nodes, n) {
@@ -244,27 +264,26 @@ func (g *Group) Without(nodes ...mcd.NodeID) (*Group, error) {
 		return nil, fmt.Errorf("barrier: without nodes %v: %d members are left, want %d: %w",
 			nodes, left, cfg.Quorum, ErrNoQuorum)
 	}
-	return g.service.newGroup(cfg, origin, predecessor)
+	return g.service.newGroup(cfg, of)
 }
 
-// down returns the nodes that are agreed to be down, and the origin and former members of the
-// survivors' group. That has an identity of its own: it is not one that nodes make anew which were
-// down to some.
-func (g *Group) down() (nodes []mcd.NodeID, origin uint64, predecessor *memberSet) {
+// down returns the nodes that are agreed to be down, and what the survivors' group has of this one.
+// That has an identity of its own: it is not one that nodes make anew which were down to some.
+func (g *Group) down() (nodes []mcd.NodeID, of ancestry) {
 	g.service.mu.Lock()
 	defer g.service.mu.Unlock()
 	e := g.all.engine
-	origin, predecessor = g.origin, g.predecessor
+	of = ancestry{g.ranked, g.origin, g.predecessor}
 	if f := e.Agreed(); f != nil {
-		nodes, predecessor = g.all.nodesOf(f.Ranks), g.all
-		if origin == 0 {
-			origin = hash(binary.BigEndian.AppendUint64(nil, g.base+uint64(g.epoch)), nil)
+		nodes, of.predecessor = g.all.nodesOf(f.Ranks), g.all
+		if of.origin == 0 {
+			of.origin = hash(binary.BigEndian.AppendUint64(nil, g.base+uint64(g.epoch)), nil)
 		}
 	}
 	if who, _, is := e.Outside(g.all.rank); is && !slices.Contains(nodes, g.all.nodes[who]) {
 		nodes = append(nodes, g.all.nodes[who])
 	}
-	return nodes, origin, predecessor
+	return nodes, of
 }
 
 // Close leaves the group: it says goodbye to members that may still wait for messages of this

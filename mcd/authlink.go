@@ -179,6 +179,9 @@ func (e *Endpoint) countVerdict(v auth.Verdict, src transport.MAC) bool {
 	return false
 }
 
+// countExpired counts what was kept and has been dropped. The caller holds the poll lock.
+func (l *authLink) countExpired() { l.e.dropped[dropStale].Add(uint64(l.verifier.Expired())) }
+
 // ask begins contact with an address. The caller holds the poll lock.
 func (l *authLink) ask(now monotime.Time, mac transport.MAC) {
 	l.out = l.verifier.Ask(now, mac, l.out[:0])

@@ -151,7 +151,7 @@ func (e *Endpoint) advanceContacts(timer *time.Timer, begin bool, look monotime.
 		}
 		l.out = l.verifier.Advance(now, l.out[:0])
 		l.transmit(now, nil)
-		e.dropped[dropStale].Add(uint64(l.verifier.Expired()))
+		l.countExpired()
 		if at, ok := l.verifier.Deadline(); ok && at.Before(next) {
 			next = at
 		}
@@ -177,7 +177,9 @@ func (e *Endpoint) SetKeys(ring *keyring.Ring) error {
 	defer e.unlockPoll()
 	now := clock.Now()
 	for i := range e.nics {
-		e.nics[i].auth.setKeys(now, ring)
+		l := e.nics[i].auth
+		l.setKeys(now, ring)
+		l.countExpired()
 	}
 	return nil
 }

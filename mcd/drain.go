@@ -19,12 +19,12 @@ import (
 //	its reply is awaited               all that was sent before has arrived
 //	the route is changed               and sends go on
 //
-// Only the lanes of the nodes concerned are held: see sendQueue.
+// Only the lanes concerned are held, each of a node and a link: see sendQueue.
 
 // drain is an endpoint's part in drains.
 type drain struct {
 	turn chan struct{} // of capacity 1: holds a token while a drain is under way
-	held []NodeID      // guarded by tableMu
+	held []Path        // their lanes; guarded by tableMu
 }
 
 func (d *drain) init() { d.turn = make(chan struct{}, 1) }
@@ -41,17 +41,30 @@ func (d *drain) init() { d.turn = make(chan struct{}, 1) }
 // endpoint follow one another. change must not send to the nodes, and Receive functions must not
 // call Drain.
 func (e *Endpoint) Drain(ctx context.Context, change func() error, nodes ...NodeID) error {
+	return e.drainPaths(ctx, 0, change, func() ([]Path, error) { return e.pathsTo(nodes) })
+}
+
+// drainPaths is Drain for the lanes of the paths that find returns once the drain has its turn. It
+// waits for arrivals until ctx ends, or for timeout after that, unless it is 0.
+func (e *Endpoint) drainPaths(
+	ctx context.Context, timeout time.Duration, change func() error, find func() ([]Path, error),
+) error {
 	select {
 	case e.drain.turn <- struct{}{}:
 		defer func() { <-e.drain.turn }()
 	case <-ctx.Done():
 		return fmt.Errorf("drain: another one is under way: %w", ctx.Err())
 	}
-	paths, err := e.pathsTo(nodes)
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	paths, err := find()
 	if err != nil {
 		return fmt.Errorf("drain: %w", err)
 	}
-	e.hold(nodes)
+	e.hold(paths)
 	defer e.release()
 	for _, p := range paths {
 		if err := e.awaitArrival(ctx, p); err != nil {
@@ -78,12 +91,30 @@ func (e *Endpoint) pathsTo(nodes []NodeID) (paths []Path, err error) {
 	return paths, nil
 }
 
-// hold holds back sends to the nodes. When it returns, no earlier send to them is still under way.
-func (e *Endpoint) hold(nodes []NodeID) {
+// pathsToAddresses returns the present paths to other nodes' addresses, each by the link that it is
+// of. Addresses of no node have none.
+func (e *Endpoint) pathsToAddresses(dst []transport.MAC) (paths []Path, err error) {
+	for _, n := range e.table.Load().nodes {
+		for nic, mac := range n.MACs[:len(e.nics)] {
+			if n.ID == e.cfg.Node || !slices.Contains(dst, mac) {
+				continue
+			}
+			p, err := e.Path(n.ID, nic)
+			if err != nil {
+				return nil, err
+			}
+			paths = append(paths, p)
+		}
+	}
+	return paths, nil
+}
+
+// hold holds back sends by the paths. When it returns, no earlier one is still under way.
+func (e *Endpoint) hold(paths []Path) {
 	e.tableMu.Lock()
-	e.drain.held = slices.Clone(nodes) // change may use the caller's slice for others
-	for _, n := range nodes {
-		e.lookup(n).hold(e, true)
+	e.drain.held = paths
+	for _, p := range paths {
+		e.lookup(p.Node).hold(e, p.NIC, true)
 	}
 	e.tableMu.Unlock()
 	for _, p := range e.openPorts() {
@@ -94,25 +125,23 @@ func (e *Endpoint) hold(nodes []NodeID) {
 // release lets sends go.
 func (e *Endpoint) release() {
 	e.tableMu.Lock()
-	for _, n := range e.drain.held {
-		e.lookup(n).hold(e, false)
+	for _, p := range e.drain.held {
+		e.lookup(p.Node).hold(e, p.NIC, false)
 	}
 	e.drain.held = nil
 	e.tableMu.Unlock()
 }
 
-// hold holds the peer's lanes, or lets them go. A nil peer has none.
-func (p *peer) hold(e *Endpoint, on bool) {
+// hold holds the peer's lane of a link, or lets it go. A nil peer has none.
+func (p *peer) hold(e *Endpoint, nic int, on bool) {
 	if p == nil {
 		return
 	}
-	for nic := range p.neighbours {
-		q := &e.nics[nic].queue
-		q.mu.Lock()
-		q.hold(&p.neighbours[nic].lane, on)
-		q.send()
-		q.unlock()
-	}
+	q := &e.nics[nic].queue
+	q.mu.Lock()
+	q.hold(&p.neighbours[nic].lane, on)
+	q.send()
+	q.unlock()
 }
 
 // Probes of a drain are repeated after firstProbe, and then after twice as long each time, to
@@ -144,16 +173,17 @@ func (e *Endpoint) awaitArrival(ctx context.Context, p Path) error {
 
 // AddressDrain is Endpoint.Drain by addresses in place of node numbers, as packages of VLAN routes
 // know nodes.
-type AddressDrain struct{ Endpoint *Endpoint }
+type AddressDrain struct {
+	Endpoint *Endpoint
+	// Timeout bounds the wait for arrivals, from when earlier drains of the endpoint are over: its
+	// own context bounds the wait for these, too. 0: the context alone does.
+	Timeout time.Duration
+}
 
-// Drain is Endpoint.Drain for the nodes that have these addresses on one of the endpoint's links.
-// Addresses of others, to which the endpoint sends nothing, do not matter.
+// Drain is Endpoint.Drain for what is sent to these addresses alone: a node's other addresses, by
+// other links of the endpoint, go on. Addresses of others, to which the endpoint sends nothing, do
+// not matter.
 func (d AddressDrain) Drain(ctx context.Context, change func() error, dst ...transport.MAC) error {
-	var nodes []NodeID
-	for _, n := range d.Endpoint.Nodes() {
-		if slices.ContainsFunc(n.MACs, func(m transport.MAC) bool { return slices.Contains(dst, m) }) {
-			nodes = append(nodes, n.ID)
-		}
-	}
-	return d.Endpoint.Drain(ctx, change, nodes...)
+	find := func() ([]Path, error) { return d.Endpoint.pathsToAddresses(dst) }
+	return d.Endpoint.drainPaths(ctx, d.Timeout, change, find)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fault"
 )
@@ -256,6 +257,66 @@ func TestAddressDrain(t *testing.T) {
 	if c := es[2].Counters(); c.RxProbes != 0 {
 		t.Error("a node was probed that has none of the addresses")
 	}
+}
+
+// A drain for addresses on one network leaves the others alone: it holds back nothing that goes by
+// them, and one that delivers nothing does not matter.
+func TestAddressDrain_LeavesOtherNetworksAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := switched(t, 2), switched(t, 2)
+		dead := faulty(t, far[1], fault.Config{Loss: 1})
+		es := mcdtest.OpenLinks(t, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}},
+			[]transport.Link{near[0], elsewhere{far[0]}}, []transport.Link{near[1], elsewhere{dead}})
+		p0, p1 := port(t, es[0], 1), port(t, es[1], 1)
+		ran := false
+		err := mcd.AddressDrain{Endpoint: es[0]}.Drain(limit(t), func() error {
+			ran = true
+			if err := p0.TrySend(0, mcd.To(p1.Addr()), nil); !errors.Is(err, transport.ErrBusy) {
+				t.Errorf("by the network of the address: %v, want ErrBusy", err)
+			}
+			if err := p0.TrySend(1, mcd.To(p1.Addr()), nil); err != nil {
+				t.Errorf("by the other network: %v", err)
+			}
+			return nil
+		}, es[1].MAC(0))
+		if err != nil || !ran {
+			t.Errorf("ran %v, %v", ran, err)
+		}
+		if err := p0.TrySend(0, mcd.To(p1.Addr()), nil); err != nil {
+			t.Errorf("after the drain: %v", err)
+		}
+	})
+}
+
+// elsewhere is a link of another network, whose addresses are others.
+type elsewhere struct{ transport.Link }
+
+func (l elsewhere) MAC() transport.MAC {
+	mac := l.Link.MAC()
+	mac[1] ^= 0x80
+	return mac
+}
+
+// The timeout of a drain by addresses counts from its turn on.
+func TestAddressDrain_TimeoutBeginsAtItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		links := switched(t, 2)
+		silent := faulty(t, links[1], fault.Config{Match: ofProbes})
+		es := wrapped(t, mcd.Config{}, links[0], silent)
+		begun := time.Now()
+		go func() {
+			_ = es[0].Drain(context.Background(), func() error { time.Sleep(time.Hour); return nil }, 1)
+		}()
+		synctest.Wait()
+		if err := silent.SetConfig(fault.Config{Loss: 1, Match: ofProbes}); err != nil {
+			t.Fatal(err)
+		}
+		d := mcd.AddressDrain{Endpoint: es[0], Timeout: time.Second}
+		err := d.Drain(context.Background(), func() error { return nil }, es[1].MAC(0))
+		if took := time.Since(begun); !errors.Is(err, mcd.ErrNoAnswer) || took != time.Hour+time.Second {
+			t.Errorf("%v after %v, want no answer a second after the other drain's hour", err, took)
+		}
+	})
 }
 
 // While one node is drained, all that is for others goes on: by every kind of send, past what waits

@@ -373,6 +373,10 @@ func (e *Endpoint) Close() error {
 	}
 	var errs []error
 	for i := range e.nics {
+		if l := e.nics[i].auth; l != nil {
+			l.verifier.DropHeld()
+			l.countExpired()
+		}
 		e.nics[i].queue.stop()
 		errs = append(errs, e.nics[i].link.Close())
 	}

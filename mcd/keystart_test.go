@@ -220,6 +220,33 @@ func (m *mute) Send(frames []transport.Frame) (int, error) {
 
 func (m *mute) Unwrap() transport.Link { return m.Link }
 
+// What is kept until its sender has answered is counted when the endpoint closes, and when its key is
+// removed.
+func TestKeys_WhatIsKeptIsCounted(t *testing.T) {
+	for name, end := range map[string]func(*mcd.Endpoint) error{
+		"closed":      (*mcd.Endpoint).Close,
+		"key removed": func(e *mcd.Endpoint) error { return e.SetKeys(ring(2, false)) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			links := switched(t, 2)
+			es := mcdtest.OpenLinks(t, mcdtest.Config{Endpoint: mcd.Config{Keys: ring(1, false), Spin: -1}},
+				[]transport.Link{&mute{links[0]}}, []transport.Link{links[1]})
+			p0, p1 := port(t, es[0], 1), port(t, es[1], 1)
+			for range 3 {
+				send(t, p0, p1.Addr(), []byte("kept"))
+			}
+			synctest.Wait()
+			before := es[1].Counters().DropStale
+			if err := end(es[1]); err != nil {
+				t.Fatal(err)
+			}
+			if c := es[1].Counters(); before != 0 || c.DropStale != 3 {
+				t.Errorf("%s: %d stale messages, and %d before, want 3 and 0", name, c.DropStale, before)
+			}
+		})
+	}
+}
+
 // A receiver that had nothing to do for long asks a new sender again and again who it is, and not
 // for ever: challenges and their answers are lost as all frames are.
 func TestKeys_ChallengesOfAReceiverAreRepeated(t *testing.T) {

@@ -79,10 +79,10 @@ func (e *Endpoint) setNodes(nodes []Node) error {
 		return err
 	}
 	old := e.table.Load()
-	for _, n := range e.drain.held {
-		if old.lookup(n) != t.lookup(n) {
-			t.lookup(n).hold(e, true)
-			defer old.lookup(n).hold(e, false)
+	for _, p := range e.drain.held {
+		if old.lookup(p.Node) != t.lookup(p.Node) {
+			t.lookup(p.Node).hold(e, p.NIC, true)
+			defer old.lookup(p.Node).hold(e, p.NIC, false)
 		}
 	}
 	e.table.Store(t)

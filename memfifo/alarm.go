@@ -80,8 +80,8 @@ func (p *peer) onAlarm(now monotime.Time) {
 	p.watch(now)
 }
 
-// failUnheard is fail of a peer that has not acknowledged what was sent, or what this node could not
-// send.
+// failUnheard is fail of a peer that has not acknowledged what was sent, or what this node could
+// not send.
 func (p *peer) failUnheard(why Reason) {
 	p.fail(&PeerDownError{Node: p.node, Reason: why, Timeout: p.d.cfg.PeerTimeout, NotSent: p.notSent})
 	p.notSent = nil

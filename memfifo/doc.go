@@ -36,6 +36,5 @@
 //
 // Nodes set nothing up beforehand, and nodes that do not talk cost each other nothing.
 //
-// Source: MBCF §2.1 (remote memory), §2.2 (memory-based FIFO); CENJU §3, §4 (parcels,
-// notification).
+// Source: MBCF §2.1 (remote memory, memory-based FIFO); CENJU §3, §4 (parcels, notification).
 package memfifo

@@ -21,8 +21,9 @@ import (
 type Config struct {
 	// Port that remote memory operations use on every node. Zero is DefaultPort.
 	Port mcd.PortID
-	// PeerTimeout is how long a peer that owes an answer may be silent; then it is down. Zero is
-	// DefaultPeerTimeout.
+	// PeerTimeout is how long a peer that owes an answer may be silent; then it is down, a quarter
+	// of it later at most. Zero is DefaultPeerTimeout. It is to be ten round trips at least: else
+	// frames are sent again before their acknowledgements can be here.
 	PeerTimeout time.Duration
 	// Handlers, by id, take records from the first frame on; Domain.Handler returns them. One that
 	// Handle makes later refuses what has come before, of which its sender hears from a Flush.
@@ -142,8 +143,8 @@ func (d *Domain) target(node mcd.NodeID) (*peer, error) {
 }
 
 // Counters of a domain. Those of its connections count frames: Sent, Retransmitted (of these) and
-// Acks (that went alone); Delivered, OutOfOrder (kept, as one before was missing), Duplicate,
-// BeyondWindow (no room), StaleIncarnation (of or for a former one) and TooLong.
+// Acks (that went alone); Delivered, OutOfOrder (kept, as one before was missing or held),
+// Duplicate, BeyondWindow (no room), StaleIncarnation (of or for a former one) and TooLong.
 type Counters struct {
 	reliable.Counters
 	Malformed   uint64 `json:"malformed"`    // frames and records that make no sense
@@ -190,7 +191,7 @@ func (d *Domain) endpointClosed() {
 // to them until they have heard it, and ends the domain. Waits end with ErrClosed. The error names
 // the nodes that have not confirmed what was done to them. When Close returns, also a second time,
 // the port is free. A peer that does not answer a goodbye costs 31 retransmission timeouts, which
-// is 62 ms to half a second.
+// is 62 ms to half a second, or five where the round trip is longer than a tenth of a second.
 //
 // Close the domain before its endpoint. With the endpoint closed first, waits end with ErrClosed as
 // well, but no peer hears that this node has left, and Close cannot confirm anything.

@@ -119,7 +119,8 @@ type PeerDownError struct {
 
 func (e *PeerDownError) Error() string {
 	if e.NotSent != nil {
-		return fmt.Sprintf("node %d: what was under way may be lost, as frames to it cannot be sent: %v", e.Node, e.NotSent)
+		return fmt.Sprintf("node %d: what was under way may be lost, as frames to it cannot be sent: %v",
+			e.Node, e.NotSent)
 	}
 	switch e.Reason {
 	case Left:

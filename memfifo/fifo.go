@@ -10,7 +10,7 @@ import (
 
 // FIFO is a ring buffer in this node's memory, to which all nodes that have its key append records.
 //
-// Source: MBCF §2.2.
+// Source: MBCF §2.1.
 type FIFO struct {
 	d    *Domain
 	key  Key

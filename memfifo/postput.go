@@ -9,7 +9,8 @@ import (
 // PostedPut is a Put with a Push behind it that goes on without its caller: for a message, and what
 // says that it is there. It may be used again once it is posted.
 //
-// Source: MBCF §2.2, where the flag of a message is written behind its data.
+// Source: CENJU §3.2, where the last packet of a parcel has the flag that tells that the data is in
+// place; MBCF §2.2, whose sender writes a message into its receive.
 type PostedPut struct {
 	Window Key
 	Off    int64

@@ -88,7 +88,7 @@ func (r *Remote) put(ctx context.Context, off int64, p []byte, notify Notify, mo
 // ErrTooLarge for a record of more than MaxRecord bytes; one that is longer than the FIFO takes
 // (NewFIFO) is refused as OutOfRange, which Flush tells.
 //
-// Source: MBCF §2.2.
+// Source: MBCF §2.1.
 func (r *Remote) Push(ctx context.Context, rec []byte) error { return r.push(ctx, rec, nil, false) }
 
 // PushReconnect is Push for those who go on with a node that was down, as a Handler's Down tells:

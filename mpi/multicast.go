@@ -27,7 +27,7 @@ import (
 //
 // Source: Hoefler, Siebert, Rehm, "A practically constant-time MPI Broadcast Algorithm for
 // large-scale InfiniBand Clusters with Multicast", IPDPS 2007, whose second stage sends all data
-// on; here it asks for what is lost, as SCMD's barrier does (§3.2).
+// on; here it asks for what is lost, as MCD §2.3 has it for barriers.
 const (
 	multicastWindow = 2 * multicastAck
 	multicastAck    = 16

@@ -64,7 +64,8 @@ type Public interface{ PublicAddr() string }
 type Roamer interface {
 	// Authenticates says that who polls authenticates frames, and calls Authentic.
 	Authenticates()
-	// Authentic says of a frame of the last Poll that its Src has sent it.
+	// Authentic says of a frame that was received lately, or of a copy, that its Src has sent it.
+	// Only the polling goroutine may call it.
 	Authentic(f *Frame)
 	// Roamed reports whether this link has moved since the last call, in the eyes of its stations:
 	// they find out by an authentic frame to each. It may take a tenth of a millisecond, and is for

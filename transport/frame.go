@@ -37,6 +37,10 @@ type Frame struct {
 	Src       MAC
 	EtherType EtherType // of the payload, behind the tag
 	OptionalTag
+	// Origin, in a received frame, is a Roamer's note of where it came from. It is 0 in most. Who
+	// copies a frame keeps it: so the copy can be named in Answers, or be called Authentic. Send
+	// does not look at it.
+	Origin uint32
 	// Payload is what follows the EtherType. In a received frame it may be longer than what was
 	// sent: frames shorter than MinFrameLen are padded on a wire.
 	Payload []byte
@@ -45,9 +49,9 @@ type Frame struct {
 	// the payload. It may be nil; if it is not just before Payload it is not used. Received frames
 	// have none.
 	Headroom []byte
-	// Answers, in Send, is the frame of the last Poll that this one answers: a Roamer sends it to
-	// where that came from. Only the polling goroutine may send such a frame. It is nil in most
-	// frames, and in received ones.
+	// Answers, in Send, is the received frame that this one answers, or a copy of it: a Roamer
+	// sends it to where that came from, if it came lately. Only the polling goroutine may send such
+	// a frame. It is nil in most frames, and in received ones.
 	Answers *Frame
 }
 

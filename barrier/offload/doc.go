@@ -22,5 +22,5 @@
 // The program is the process's: the kernel takes it off the interface when the unit is closed or
 // the process ends. An interface has one XDP program: link xdp cannot share it.
 //
-// Source: SCMD §3, whose unit is an FPGA on the Center's NIC.
+// Source: SCMD §3.5, §3.6: each node has a board with a unit, and the Center's alone detects.
 package offload

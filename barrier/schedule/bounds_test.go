@@ -20,6 +20,7 @@ func TestArguments_Refused(t *testing.T) {
 		want         string
 	}{
 		{"Tree", func(n int) { Tree(n) }, two, few, tree},
+		{"Heap", func(n int) { Heap(n) }, two, few, tree},
 		{"TreeTree", func(n int) { TreeTree(n) }, two, few, tree},
 		{"Hierarchical", func(n int) { Hierarchical(Star(), Star(), n) }, two, few, groups},
 		{"HierarchicalRepeated", func(n int) { HierarchicalRepeated(Star(), Star(), n) }, two, few, groups},
@@ -49,6 +50,7 @@ func TestParse_Numbers(t *testing.T) {
 	}{
 		"tree:":      {2, 65536, ""},
 		"treetree:":  {2, 65536, ""},
+		"heap:":      {2, 65536, ""},
 		"auto:":      {1, 65536, ""},
 		"hier:":      {2, 65536, ":star:shuffle"},
 		"repeated:":  {2, 65536, ":star:shuffle"},

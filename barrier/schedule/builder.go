@@ -12,6 +12,8 @@ const maxLabels = 256
 type builder struct {
 	rank, size int
 	place      func(rank int) int // nil: the part is for all ranks
+	positions  []int              // by rank: that in the whole, of a subset; nil: the part is for all of it
+	span       int                // of a subset: the size of the whole
 	label      int                // the first that is free
 	nics       int                // networks to spread messages over
 	releases   int                // networks that a multicast goes over
@@ -23,7 +25,7 @@ type builder struct {
 // part is rank place(r) of b.
 func (b *builder) among(rank, size int, place func(int) int, p part) {
 	sub := *b
-	sub.rank, sub.size = rank, size
+	sub.rank, sub.size, sub.positions = rank, size, nil
 	sub.place = func(r int) int { return b.at(place(r)) }
 	p(&sub)
 	b.steps, b.label, b.closed = sub.steps, sub.label, sub.closed
@@ -75,18 +77,19 @@ func (b *builder) notifyVia(nic, to, label int) {
 
 func checked(label int) uint8 {
 	if label < 0 || label >= maxLabels {
-		panic(labelError(label))
+		panic(wrongf("label %d (want less than %d: too many levels?)", label, maxLabels))
 	}
 	return uint8(label)
 }
 
-// labelError is what Steps panics with if levels within levels need more labels than there are. It
-// is ErrWrong.
-type labelError int
+// wrong is what Steps panics with if there is no such schedule. It is ErrWrong.
+type wrong string
 
-func (e labelError) Error() string {
-	return fmt.Sprintf("schedule: label %d (want less than %d: too many levels?)", int(e), maxLabels)
+func wrongf(format string, args ...any) wrong {
+	return wrong("schedule: " + fmt.Sprintf(format, args...))
 }
 
+func (e wrong) Error() string { return string(e) }
+
 // Is makes errors.Is(e, ErrWrong) hold.
-func (e labelError) Is(target error) bool { return target == ErrWrong }
+func (e wrong) Is(target error) bool { return target == ErrWrong }

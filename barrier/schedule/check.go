@@ -34,7 +34,7 @@ type message struct {
 func (a Algorithm) Check(size int) (err error) {
 	defer func() {
 		if why := recover(); why != nil {
-			e, is := why.(labelError)
+			e, is := why.(wrong)
 			if !is {
 				panic(why)
 			}

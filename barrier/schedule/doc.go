@@ -10,7 +10,8 @@
 //
 // A generator is a few lines that write one rank's steps. The engine that runs them (package
 // barrier), the checker (Check), the model of their time (Cost) and the drawing know no
-// algorithm. Masks renumber the ranks; Stripe and Hierarchical make schedules of schedules.
+// algorithm. Masks renumber the ranks, and leave them in their groups (Subset); Stripe and
+// Hierarchical make schedules of schedules.
 //
 // A schedule is right if the last step of each rank causally follows the entry of every rank. Check
 // proves that for a size.

@@ -18,6 +18,8 @@ func TestSchedule_Golden(t *testing.T) {
 		"chassis":                             0x40ffad464fbb97f5,
 		"chassis-repeated":                    0x7860ee8dd1b66d79,
 		"concurrent":                          0x66bb5c4d9ba75f84,
+		"heap:2":                              0xae0c58ec89c7d27,
+		"heap:3":                              0x7f2b1e6d54230315,
 		"hier:3":                              0x3fa104615ce95825,
 		"hier:3:hier:2:star:tree:2:star":      0xe8ace7b82a877b29,
 		"hier:4:tree:2:shuffle":               0x49595238e2a29cdd,
@@ -105,7 +107,7 @@ func TestParse_Depth(t *testing.T) {
 // Those that have multicasts say so, and no others: a group joins a multicast group for them.
 func TestMulticasts(t *testing.T) {
 	for name, want := range map[string]bool{
-		"shuffle": false, "treetree:2": false, "star": false, "chassis": false, "tree:2": true, "concurrent": true, "offload": true,
+		"shuffle": false, "treetree:2": false, "heap:2": true, "star": false, "chassis": false, "tree:2": true, "concurrent": true, "offload": true,
 		"hier:3:star:tree:2": true, "hier:3:tree:2:star": false, "redundant:2:tree:3": true,
 	} {
 		a, err := schedule.Parse(name)

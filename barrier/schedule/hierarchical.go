@@ -8,13 +8,13 @@ import "fmt"
 // one's second half. If the outer algorithm ends in a multicast, that releases all ranks,
 // and no second half follows. Both algorithms may be hierarchies themselves.
 //
-// The source has full inner barriers in place of the halves: see HierarchicalRepeated.
+// The source has full inner barriers in place of the halves: see HierarchicalRepeated. Some of the
+// ranks, as under a mask, stay in their groups: see Subset.
 //
 // Source: SCMD §4.
 func Hierarchical(inner, outer Algorithm, group int) Algorithm {
 	mustBeGroup(group)
-	a := hierarchical(fmt.Sprintf("hier:%d:%v:%v", group, inner, outer), inner, outer,
-		func(p part) part { return within(group, p) }, func(p part) part { return leaders(group, p) })
+	a := hierarchical(fmt.Sprintf("hier:%d:%v:%v", group, inner, outer), inner, outer, inRows(group))
 	a.choose = chooseLevels(Hierarchical, inner, outer, group)
 	return a
 }
@@ -36,19 +36,18 @@ func chooseLevels(of func(inner, outer Algorithm, group int) Algorithm, inner, o
 // groups returns how many groups there are.
 func groups(size, group int) int { return (size + group - 1) / group }
 
-// hierarchical is Hierarchical with groups of any kind: within runs a part in each of them, and
-// leaders among their lowest ranks.
-func hierarchical(name string, inner, outer Algorithm, within, leaders func(part) part) Algorithm {
+// hierarchical is Hierarchical with groups of any kind.
+func hierarchical(name string, inner, outer Algorithm, d division) Algorithm {
 	innerIn, innerOut := inner.halves()
-	a := Algorithm{name: name}
+	a := Algorithm{name: name, levels: true}
 	switch {
 	case outer.releasesAll:
-		a.in, a.out, a.releasesAll = sequence(within(innerIn), leaders(outer.in)), outer.out, true
+		a.in, a.out, a.releasesAll = sequence(d.within(innerIn), d.leaders(outer.in)), outer.out, true
 	case outer.out == nil:
-		a.in = sequence(within(innerIn), leaders(outer.in), within(innerOut))
+		a.in = sequence(d.within(innerIn), d.leaders(outer.in), d.within(innerOut))
 	default:
-		a.in = sequence(within(innerIn), leaders(outer.in))
-		a.out = sequence(leaders(outer.out), within(innerOut))
+		a.in = sequence(d.within(innerIn), d.leaders(outer.in))
+		a.out = sequence(d.leaders(outer.out), d.within(innerOut))
 	}
 	return a
 }
@@ -59,10 +58,12 @@ func hierarchical(name string, inner, outer Algorithm, within, leaders func(part
 // Source: SCMD §4.
 func HierarchicalRepeated(inner, outer Algorithm, group int) Algorithm {
 	mustBeGroup(group)
-	full := within(group, inner.all())
+	d := inRows(group)
+	full := d.within(inner.all())
 	return Algorithm{
 		name:   fmt.Sprintf("repeated:%d:%v:%v", group, inner, outer),
-		in:     sequence(full, leaders(group, outer.all()), full),
+		in:     sequence(full, d.leaders(outer.all()), full),
+		levels: true,
 		choose: chooseLevels(HierarchicalRepeated, inner, outer, group),
 	}
 }
@@ -79,28 +80,5 @@ func sequence(parts ...part) part {
 		for _, p := range parts {
 			p(b)
 		}
-	}
-}
-
-// within runs p in each group.
-func within(group int, p part) part {
-	return func(b *builder) {
-		first := b.rank / group * group
-		label := b.label
-		b.among(b.rank-first, min(group, b.size-first), func(r int) int { return first + r }, p)
-		b.label = label
-		b.skip(min(group, b.size), p) // the last group may be smaller, and need fewer labels
-	}
-}
-
-// leaders runs p among the lowest ranks of the groups.
-func leaders(group int, p part) part {
-	return func(b *builder) {
-		count := groups(b.size, group)
-		if b.rank%group != 0 {
-			b.skip(count, p)
-			return
-		}
-		b.among(b.rank/group, count, func(r int) int { return r * group }, p)
 	}
 }

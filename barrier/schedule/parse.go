@@ -7,7 +7,7 @@ import (
 )
 
 // Names lists the names that Parse takes.
-const Names = "shuffle, tree:K, treetree:K, concurrent, star, offload, hier:G (or hier:G:INNER:OUTER), " +
+const Names = "shuffle, tree:K, treetree:K, heap:K, concurrent, star, offload, hier:G (or hier:G:INNER:OUTER), " +
 	"repeated:G:INNER:OUTER, chassis, chassis-repeated, stripe:NICS:ALGO, redundant:NICS:ALGO, " +
 	"auto, auto:CORES"
 
@@ -91,6 +91,8 @@ func (p *parser) algorithm() Algorithm {
 		return Tree(p.number(2, maxNumber))
 	case "treetree":
 		return TreeTree(p.number(2, maxNumber))
+	case "heap":
+		return Heap(p.number(2, maxNumber))
 	case "stripe":
 		nics := p.number(1, MaxNICs)
 		return Stripe(p.algorithm(), nics)

@@ -32,6 +32,7 @@ type Algorithm struct {
 	in, out part // the halves; out is nil if it has none: then in is the whole
 
 	releasesAll bool                     // out is one multicast of rank 0
+	levels      bool                     // ranks are in groups, which Subset keeps
 	choose      func(size int) Algorithm // of Auto
 }
 

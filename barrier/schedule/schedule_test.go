@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,7 +16,7 @@ import (
 func generators() []Algorithm {
 	all := []Algorithm{Shuffle(), Concurrent(), Star(), Offload(), Chassis(), ChassisRepeated()}
 	for _, k := range []int{2, 3, 4, 7, 16} {
-		all = append(all, Tree(k), TreeTree(k))
+		all = append(all, Tree(k), TreeTree(k), Heap(k))
 	}
 	flat := []Algorithm{Shuffle(), Tree(2), TreeTree(3), Concurrent(), Star()}
 	for _, inner := range flat {
@@ -151,7 +152,7 @@ func TestFrames(t *testing.T) {
 			want int
 		}{
 			{Shuffle(), n * digits(n, 2)},
-			{Tree(2), n}, {Tree(3), n}, {Tree(5), n}, {Concurrent(), n},
+			{Tree(2), n}, {Tree(3), n}, {Tree(5), n}, {Heap(2), n}, {Heap(4), n}, {Concurrent(), n},
 			{TreeTree(2), 2 * (n - 1)}, {TreeTree(4), 2 * (n - 1)}, {Star(), 2 * (n - 1)}, {Chassis(), 2 * (n - 1)},
 			{Redundant(Tree(3), 2), n + 1},
 			{Hierarchical(Star(), Tree(2), 4), n},
@@ -197,6 +198,51 @@ func TestSCMD_4_ProceduresOfTheChassis(t *testing.T) {
 	} {
 		if got := steps(c.rank); got != c.want {
 			t.Errorf("%s: rank %d: got  %s\nwant %s", c.what, c.rank, got, c.want)
+		}
+	}
+}
+
+// SCMD §5.2, equation (2), and figure 11: what the barrier over chassis costs at most, here with 3.86
+// µs inside a chassis. docs/papers/scmd.md has both.
+func TestSCMD_5_2_CostOfTheChassis(t *testing.T) {
+	page, err := os.ReadFile("../../docs/papers/scmd.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const tib = 3860 * time.Nanosecond // two messages, as of Star with two others
+	inside := LogP{L: tib / 2}
+	for _, c := range []struct {
+		ranks, between int
+	}{{12, 0}, {30, 1}, {66, 2}} {
+		row := fmt.Sprintf("| %d | %d |", c.ranks, c.between)
+		for _, tsr := range []time.Duration{60 * us, 120 * us} {
+			formula := time.Duration(4+3*c.between)*tib + time.Duration(3*(c.between+1))*tsr
+			s := Shape{Between: LogP{L: tsr}}
+			for rank := range c.ranks {
+				s.Of = append(s.Of, rank/3)
+				if rank%3 == 0 {
+					s.Hosts = append(s.Hosts, Host{Local: inside})
+				}
+			}
+			repeated, halves := s.Cost(ChassisRepeated()), s.Cost(Chassis())
+			if repeated > formula || halves > repeated {
+				t.Errorf("%d ranks, TSR %v: in halves %v, repeated %v, by the formula %v", c.ranks, tsr, halves, repeated, formula)
+			}
+			for _, d := range []time.Duration{formula, repeated, halves} {
+				row += fmt.Sprintf(" %.1f |", float64(d)/float64(us))
+			}
+		}
+		if !strings.Contains(string(page), row) {
+			t.Errorf("docs/papers/scmd.md lacks %s", row)
+		}
+		for _, p := range []LogP{DefaultLogP, mcd} { // inside and between alike
+			tib, tsr := Star().Cost(3, p), p.Os+p.L+p.Or
+			formula := time.Duration(4+3*c.between)*tib + time.Duration(3*(c.between+1))*tsr
+			got := ChassisRepeated().Cost(c.ranks, p)
+			t.Logf("%d ranks: %v of %v", c.ranks, got, formula)
+			if got > formula || got < formula/2 {
+				t.Errorf("%d ranks: %v, and %v by the formula", c.ranks, got, formula)
+			}
 		}
 	}
 }
@@ -291,6 +337,68 @@ func TestMCD_5_1_2_CostFormulas(t *testing.T) {
 					t.Errorf("tree:%d, %d ranks: %v, want %v", k, n, got, want)
 				}
 			}
+		}
+	}
+}
+
+// A gap above or counts in place of all but one or of a phase; between powers of k the cost is that
+// of the next one at most.
+func TestTree_CostFormula(t *testing.T) {
+	for _, p := range []LogP{mcd, DefaultLogP, {Os: us, L: 5 * us, Or: us / 2, Gap: 6*us + us/2}} {
+		hop := p.Os + p.L + p.Or
+		for _, k := range []int{2, 3, 4, 5} {
+			for n, log := k, time.Duration(1); n <= 300; n, log = k*n, log+1 {
+				want := log*(hop+time.Duration(k-2)*max(p.Or, p.Gap)) + hop
+				if got := Tree(k).Cost(n, p); got != want {
+					t.Errorf("tree:%d, %d ranks: %v, want %v", k, n, got, want)
+				}
+				for less := n/k + 1; less < n; less++ {
+					if got := Tree(k).Cost(less, p); got > want {
+						t.Errorf("tree:%d, %d ranks: %v, and %v of %d", k, less, got, want, n)
+					}
+				}
+			}
+		}
+	}
+}
+
+// MCD §3.2.2: a parent hears two children. Of 15 and 31 ranks, which it was measured with, each rank
+// has two or none, and the phases follow each other.
+func TestMCD_3_2_2_Heap(t *testing.T) {
+	want := []Step{{Await: []Receive{{3, 0}, {4, 0}}, Notify: []Send{{To: 0}}}, {Await: []Receive{{0, 1}}}}
+	if got := Heap(2).Steps(1, 15); !reflect.DeepEqual(got, want) {
+		t.Errorf("rank 1 of 15: %+v", got)
+	}
+	hop := mcd.Os + mcd.L + mcd.Or
+	for _, k := range []int{2, 3, 4} {
+		for n, level := 1+k, time.Duration(1); n < 500; n, level = n*k+1, level+1 {
+			want := level*(hop+time.Duration(k-1)*mcd.Or) + hop
+			if got := Heap(k).Cost(n, mcd); got != want {
+				t.Errorf("heap:%d, %d ranks: %v, want %v", k, n, got, want)
+			}
+		}
+	}
+}
+
+// docs/papers/mcd.md has the model's figures beside the measured ones.
+func TestMCD_4_ModelBesideTheMeasurements(t *testing.T) {
+	page, err := os.ReadFile("../../docs/papers/mcd.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		a        Algorithm
+		ranks    int
+		measured int // on the switch
+	}{
+		{Shuffle(), 32, 174}, {Tree(2), 32, 204}, {Tree(3), 31, 200}, {Heap(2), 31, 200}, {Concurrent(), 32, 309},
+		{Tree(3), 15, 159}, {Stripe(Tree(3), 2), 15, 169}, {Heap(2), 15, 159}, {Stripe(Heap(2), 2), 15, 169},
+		{Concurrent(), 16, 179}, {Stripe(Concurrent(), 2), 16, 147},
+	} {
+		cost := float64(c.a.Cost(c.ranks, mcd, mcd)) / float64(us)
+		row := fmt.Sprintf("| `%v` | %d | %v | %d |", c.a, c.ranks, cost, c.measured)
+		if !strings.Contains(string(page), row) {
+			t.Errorf("docs/papers/mcd.md lacks %s", row)
 		}
 	}
 }

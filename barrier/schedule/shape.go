@@ -269,7 +269,7 @@ func (s *Shape) byHost() func(inner, outer Algorithm) Algorithm {
 	l := newLayout(s.members())
 	digest := l.digest()
 	return func(inner, outer Algorithm) Algorithm {
-		return l.hierarchical(fmt.Sprintf("hosts:%08x:%v:%v", digest, inner, outer), inner, outer)
+		return hierarchical(fmt.Sprintf("hosts:%08x:%v:%v", digest, inner, outer), inner, outer, l.divide)
 	}
 }
 

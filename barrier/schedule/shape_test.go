@@ -259,7 +259,7 @@ func TestLayout_OfRowsIsHierarchical(t *testing.T) {
 			for _, inner := range algorithms {
 				for _, outer := range algorithms {
 					want := Hierarchical(inner, outer, group)
-					got := l.hierarchical("rows", inner, outer)
+					got := hierarchical("rows", inner, outer, l.divide)
 					for rank := range size {
 						if a, b := got.Steps(rank, size), want.Steps(rank, size); !reflect.DeepEqual(a, b) {
 							t.Fatalf("%v, rank %d of %d: %v, want %v", want, rank, size, a, b)

@@ -22,6 +22,9 @@ type walk struct {
 	coming timewheel.Wheel[arrival]
 }
 
+// none in place of a rank or a core is no one.
+const none = -1
+
 // walkHost is processors that ranks share, or have one each.
 type walkHost struct {
 	local       *LogP // costs between its ranks; nil: those of the networks

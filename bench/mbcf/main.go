@@ -4,6 +4,9 @@
 // Round trips and bandwidth are those of two ranks in two namespaces; the traffic of programs is
 // that of the NAS Parallel Benchmarks that are examples here, with eight ranks.
 //
+// With -paper it measures table 3 alone, where all receives are offered to their senders, as in the
+// paper: mpi.Config{OfferFrom: 1, EagerLimit: mpi.MaxEagerLimit}.
+//
 // Source: MBCF §2.3 tables 1, 2; §3.3 table 3.
 package main
 
@@ -19,9 +22,13 @@ import (
 
 	"github.com/rawlane/rawlane/bench/harness"
 	"github.com/rawlane/rawlane/bench/netpair"
+	"github.com/rawlane/rawlane/sim/mbcf"
 )
 
-var class = flag.String("class", "W", "size of the programs' problems: S, W or A")
+var (
+	class   = flag.String("class", "W", "size of the programs' problems: S, W or A")
+	asPaper = flag.Bool("paper", false, "table 3 alone, of messages that go as in the paper: all receives offered")
+)
 
 func main() {
 	b := harness.Bench{Name: "mbcf", Link: "a veth pair between two namespaces, and a bridge between more",
@@ -32,17 +39,10 @@ func main() {
 // ranks is how many the programs have, as in the paper.
 const ranks = 8
 
-// paper is what its tables say.
+// paper is what its table 3 says; package sim/mbcf has the others.
 var paper = struct {
-	trips               map[int]float64 // microseconds, by bytes
-	oneWay, bothWays    map[int]float64 // MB/s, by bytes
 	data, msgs, written map[string]float64
 }{
-	trips: map[int]float64{0: 71, 4: 85, 16: 85, 64: 106, 256: 168, 1024: 438, 4096: 1026},
-	oneWay: map[int]float64{4: .14, 16: .53, 64: 1.82, 256: 4.72, 1024: 8.08, 4096: 9.72, 16384: 10.15,
-		65536: 9.78, 262144: 9.96, 1048576: 10},
-	bothWays: map[int]float64{4: .14, 16: .57, 64: 1.90, 256: 5.33, 1024: 10.22, 4096: 11.68, 16384: 11.77,
-		65536: 11.85, 262144: 11.85, 1048576: 11.86},
 	data:    map[string]float64{"CG": 12.69, "IS": 13.58},
 	msgs:    map[string]float64{"CG": 2138, "IS": 466},
 	written: map[string]float64{"CG": 53.33, "IS": 99.22},
@@ -64,25 +64,49 @@ func newTable(title, unit string, says map[string]float64) *harness.Table {
 	return &harness.Table{
 		Title: fmt.Sprintf("%s\n%-14s %12s %12s %12s", title, "", "the paper", "rawlane", "ratio"),
 		Text: func(r *harness.Row) string {
-			if says == nil {
-				return fmt.Sprintf("%-14s %12s %12.2f", r.Name, "", r.Median())
-			}
 			return fmt.Sprintf("%-14s %12.2f %12.2f %12.2f", r.Name, says[r.Name], r.Median(), r.Median()/says[r.Name])
 		},
 		JSON: func(r *harness.Row) map[string]any {
-			line := map[string]any{"table": title, "name": r.Name, unit: r.Median()}
-			if says != nil {
-				line[unit+"_paper"] = says[r.Name]
-			}
-			return line
+			return map[string]any{"table": title, "name": r.Name, unit: r.Median(), unit + "_paper": says[r.Name]}
 		},
 	}
 }
 
-func inBytes(says map[int]float64) map[string]float64 {
+// newTableBeside makes a table of what the paper has nothing of.
+func newTableBeside(title, unit string) *harness.Table {
+	return &harness.Table{
+		Title: fmt.Sprintf("%s\n%-14s %12s", title, "", "rawlane"),
+		Text:  func(r *harness.Row) string { return fmt.Sprintf("%-14s %12.2f", r.Name, r.Median()) },
+		JSON: func(r *harness.Row) map[string]any {
+			return map[string]any{"table": title, "name": r.Name, unit: r.Median()}
+		},
+	}
+}
+
+// newStreamTable makes table 2. The paper has one stream, one way, on a network of either mode; the
+// ratio is to full duplex, which veth pairs have as well.
+func newStreamTable() *harness.Table {
+	const title = "Table 2: bandwidth one way, MB/s"
+	half, full := inBytes(mbcf.HalfDuplexStreams()), inBytes(mbcf.FullDuplexStreams())
+	return &harness.Table{
+		Title: fmt.Sprintf("%s\n%-14s %12s %12s %12s %12s",
+			title, "", "half duplex", "full duplex", "rawlane", "ratio"),
+		Text: func(r *harness.Row) string {
+			return fmt.Sprintf("%-14s %12.2f %12.2f %12.2f %12.2f",
+				r.Name, half[r.Name], full[r.Name], r.Median(), r.Median()/full[r.Name])
+		},
+		JSON: func(r *harness.Row) map[string]any {
+			return map[string]any{"table": title, "name": r.Name, "mb_per_s": r.Median(),
+				"mb_per_s_paper": full[r.Name], "mb_per_s_paper_half_duplex": half[r.Name]}
+		},
+	}
+}
+
+// inBytes returns what the paper measured, by rows' names.
+func inBytes(e mbcf.Experiment) map[string]float64 {
 	named := map[string]float64{}
-	for size, value := range says {
-		named[bytes(size)] = value
+	for _, v := range e.Paper {
+		named[bytes(v.Bytes)] = v.Value
 	}
 	return named
 }
@@ -91,13 +115,16 @@ func bytes(n int) string { return strconv.Itoa(n) + " bytes" }
 
 func newTables() (t tables, all []*harness.Table) {
 	t = tables{
-		trips:    newTable("Table 1: round trip, us", "us", inBytes(paper.trips)),
-		oneWay:   newTable("Table 2: bandwidth one way, MB/s", "mb_per_s", inBytes(paper.oneWay)),
-		bothWays: newTable("Table 2: bandwidth both ways, MB/s, of each", "mb_per_s", inBytes(paper.bothWays)),
+		trips:    newTable("Table 1: round trip, us", "us", inBytes(mbcf.RoundTrips())),
+		oneWay:   newStreamTable(),
+		bothWays: newTableBeside("Beside it: bandwidth both ways at once, MB/s, of each", "mb_per_s"),
 		data:     newTable("Table 3: data rate of all ranks, MB/s", "mb_per_s", paper.data),
 		msgs:     newTable("Table 3: messages of all ranks a second", "msgs_per_s", paper.msgs),
 		written:  newTable("Table 3: share of the bytes that senders write into receives, %", "percent", paper.written),
-		read:     newTable("Beside it: share of the bytes that receivers read into receives, %", "percent", nil),
+		read:     newTableBeside("Beside it: share of the bytes that receivers read into receives, %", "percent"),
+	}
+	if *asPaper {
+		return t, []*harness.Table{t.data, t.msgs, t.written, t.read}
 	}
 	return t, []*harness.Table{t.trips, t.oneWay, t.bothWays, t.data, t.msgs, t.written, t.read}
 }
@@ -120,22 +147,9 @@ func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 	if err != nil {
 		return r, err
 	}
-	variants := []harness.Variant{
-		{Name: "round trips", Run: func(ctx context.Context) error {
-			return messages(ctx, pair, &programs, "latency", tripSizes, b.Iters, func(l line) {
-				t.trips.Add(bytes(l.Size), 2*l.P50)
-			})
-		}},
-		{Name: "one way", Run: func(ctx context.Context) error {
-			return messages(ctx, pair, &programs, "bandwidth", rateSizes, b.Iters, func(l line) {
-				t.oneWay.Add(bytes(l.Size), l.MB)
-			})
-		}},
-		{Name: "both ways", Run: func(ctx context.Context) error {
-			return messages(ctx, pair, &programs, "bibw", rateSizes, b.Iters, func(l line) {
-				t.bothWays.Add(bytes(l.Size), l.MB/2)
-			})
-		}},
+	var variants []harness.Variant
+	if !*asPaper {
+		variants = t.messages(b, pair, &programs)
 	}
 	for _, name := range kernels {
 		file := filepath.Join(pair.Dir(), strings.ToLower(name))
@@ -149,13 +163,36 @@ func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 	return r, b.RunRounds(ctx, variants)
 }
 
+// messages are the variants of tables 1 and 2.
+func (t *tables) messages(b *harness.Bench, pair *netpair.Pair, programs *harness.Programs) []harness.Variant {
+	return []harness.Variant{
+		{Name: "round trips", Run: func(ctx context.Context) error {
+			return messages(ctx, pair, programs, "latency", tripSizes, b.Iters, func(l line) {
+				t.trips.Add(bytes(l.Size), 2*l.P50)
+			})
+		}},
+		{Name: "one way", Run: func(ctx context.Context) error {
+			return messages(ctx, pair, programs, "bandwidth", rateSizes, b.Iters, func(l line) {
+				t.oneWay.Add(bytes(l.Size), l.MB)
+			})
+		}},
+		{Name: "both ways", Run: func(ctx context.Context) error {
+			return messages(ctx, pair, programs, "bibw", rateSizes, b.Iters, func(l line) {
+				t.bothWays.Add(bytes(l.Size), l.MB/2)
+			})
+		}},
+	}
+}
+
 // rows is what the tables have rows for.
 func rows() harness.Report {
 	var all []harness.Variant
-	for _, size := range rateSizes {
-		all = append(all, harness.Variant{Name: bytes(size)})
+	if !*asPaper {
+		all = append(all, harness.Variant{Name: bytes(0)})
+		for _, size := range rateSizes {
+			all = append(all, harness.Variant{Name: bytes(size)})
+		}
 	}
-	all = append(all, harness.Variant{Name: bytes(0)})
 	for _, name := range kernels {
 		all = append(all, harness.Variant{Name: name})
 	}
@@ -184,7 +221,11 @@ func messages(
 
 // program runs one of the NAS Parallel Benchmarks, and reads what it says of its messages.
 func (t *tables) program(ctx context.Context, programs *harness.Programs, name, file string) error {
-	cmd := programs.Command(ctx, "run", "--link=ring", "-n", strconv.Itoa(ranks), file, "-class", *class)
+	args := []string{"run", "--link=ring", "-n", strconv.Itoa(ranks), file, "-class", *class}
+	if *asPaper {
+		args = append(args, "-paper")
+	}
+	cmd := programs.Command(ctx, args...)
 	var why strings.Builder
 	cmd.Stderr = &why
 	out, err := cmd.Output()

@@ -23,3 +23,39 @@ func TestProgram_ThatFails(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The streams both ways at once have no column of the paper, which has streams one way alone; that
+// one way is compared with the full duplex network's.
+func TestMBCF_2_3_StreamsAreOneWay(t *testing.T) {
+	tables, all := newTables()
+	if len(all) != 7 {
+		t.Fatalf("%d tables, want 7", len(all))
+	}
+	oneWay, bothWays := &harness.Row{Name: "1024 bytes"}, &harness.Row{Name: "1024 bytes"}
+	oneWay.Values, bothWays.Values = []float64{20.44}, []float64{5}
+	if got := strings.Fields(tables.oneWay.Text(oneWay)); strings.Join(got, " ") != "1024 bytes 8.08 10.22 20.44 2.00" {
+		t.Error(got)
+	}
+	if got := strings.Fields(tables.bothWays.Text(bothWays)); strings.Join(got, " ") != "1024 bytes 5.00" {
+		t.Error(got)
+	}
+}
+
+// As in the paper there are the tables of programs alone, which are told.
+func TestProgram_AsInThePaper(t *testing.T) {
+	*asPaper = true
+	defer func() { *asPaper = false }()
+	rawlane := filepath.Join(t.TempDir(), "rawlane")
+	const script = "#!/bin/sh\necho \"$@\" >&2\nexit 1\n"
+	if err := os.WriteFile(rawlane, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	tables, all := newTables()
+	if len(all) != 4 {
+		t.Errorf("%d tables, want 4", len(all))
+	}
+	err := tables.program(t.Context(), &harness.Programs{Rawlane: rawlane}, "CG", "cg")
+	if err == nil || !strings.Contains(err.Error(), " cg -class W -paper") {
+		t.Error(err)
+	}
+}

@@ -4,13 +4,15 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write docs/command-reference.md anew")
+var rewrite = flag.Bool("rewrite", false, "write docs/command-reference.md anew, and what pages of docs/papers show")
 
 const referencePage = "../../docs/command-reference.md"
 
@@ -32,5 +34,43 @@ func TestReference(t *testing.T) {
 	}
 	if got, err := os.ReadFile(referencePage); err != nil || string(got) != b.String() {
 		t.Errorf("docs/command-reference.md is not the command's help: write it with: go test ./cmd/rawlane -run TestReference -rewrite")
+	}
+}
+
+// printed is what a page shows of a command that prints the same on any machine.
+var printed = regexp.MustCompile("(?s)(<!-- printed: rawlane ([^\n]*) -->\n```\n)(.*?)(```\n<!-- end -->)")
+
+// What pages of docs/papers show of commands is what these print.
+func TestReference_PapersShowWhatIsPrinted(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/papers/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := printed.ReplaceAllFunc(text, func(block []byte) []byte {
+			found++
+			m := printed.FindSubmatch(block)
+			out, errs, status := Command(t, strings.Fields(string(m[2]))...)
+			if status != 0 || errs != "" {
+				t.Errorf("%s: rawlane %s: status %d, said %s", page, m[2], status, errs)
+			}
+			return []byte(string(m[1]) + out + string(m[4]))
+		})
+		if string(shown) == string(text) {
+			continue
+		}
+		if !*rewrite {
+			t.Errorf("%s does not show what its commands print: write it with: go test ./cmd/rawlane -run TestReference -rewrite", page)
+		} else if err := os.WriteFile(page, shown, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found < 3 {
+		t.Errorf("found %d blocks: are they still what this test reads?", found)
 	}
 }

@@ -1,14 +1,15 @@
 // Command cg is the conjugate gradient benchmark of the NAS Parallel Benchmarks: it estimates an
 // eigenvalue of a large sparse matrix by the inverse power method, each step of which solves a
-// system of equations. Each rank has some rows. A product with the matrix takes an Allgatherv of
-// the vector, a dot product an Allreduce of one number.
+// system of equations. The processes are cut into rows and columns as the matrix is, and each has a
+// block of it. A product with the matrix is summed up along a row of processes, and goes to the
+// process on the other side of the diagonal; so does a dot product, of one number, along the row.
 //
 //	go run ./examples/cg -class A                       four ranks in this process
 //	go build ./examples/cg && rawlane run -n 4 ./cg     a process for each, on kernel links
 //	go build ./examples/cg && mpirun -n 4 ./cg          started by MPICH
 //
-// Any number of ranks will do. Source: see package npb, whose CG has the same matrix, and cuts it
-// into blocks rather than rows.
+// The number of ranks is a power of two. Source: see package npb, whose CG has the same matrix,
+// blocks and messages (CG/cg.f90: setup_submatrix_info, conj_grad).
 package main
 
 import (
@@ -50,9 +51,12 @@ func estimate(ctx context.Context, c *mpi.Comm, class string, out io.Writer) (np
 }
 
 func solve(ctx context.Context, c *mpi.Comm, p problem, out io.Writer) (r npb.Result, err error) {
+	s, err := newSolver(c, p)
+	if err != nil {
+		return r, err
+	}
 	fmt.Fprintf(out, " Size: %d\n Iterations: %d\n Number of nonzeroes per row: %d\n Eigenvalue shift: %.3f\n"+
 		" Total number of processes: %d\n\n", p.rows, iterations, p.nonzeros, p.shift, c.Size())
-	s := newSolver(c, p)
 	if _, err := s.power(ctx, 1, io.Discard); err != nil { // untimed: all memory is in use afterwards
 		return r, err
 	}
@@ -96,7 +100,7 @@ func (s *solver) power(ctx context.Context, iterations int, out io.Writer) (zeta
 			return 0, err
 		}
 		sums := []float64{dot(s.x, s.z), dot(s.z, s.z)}
-		if err := mpi.Allreduce(ctx, s.c, sums, sums, mpi.Sum); err != nil {
+		if err := s.sum(ctx, sums); err != nil {
 			return 0, err
 		}
 		zeta = s.shift + 1/sums[0]

@@ -11,10 +11,10 @@ import (
 // condition is the reciprocal of the matrix' condition number, before the shift.
 const condition = 0.1
 
-// matrix has some rows of a sparse matrix: compressed sparse rows.
+// matrix is a block of a sparse matrix: compressed sparse rows.
 type matrix struct {
 	ends    []int   // of each row in what follows
-	columns []int32 // of the elements that are not 0
+	columns []int32 // of the elements that are not 0, in the block
 	values  []float64
 }
 
@@ -55,9 +55,9 @@ func find(v []element, at int32) int {
 	return slices.IndexFunc(v, func(e element) bool { return e.at == at })
 }
 
-// newMatrix makes rows first to before end of the matrix: the sum of w_k v_k v_k' over all vectors,
-// with weights that fall from 1 to the condition, and on the diagonal the condition less the shift.
-func newMatrix(p problem, first, end int) *matrix {
+// newMatrix makes a block of the matrix: the sum of w_k v_k v_k' over all vectors, with weights
+// that fall from 1 to the condition, and on the diagonal the condition less the shift.
+func newMatrix(p problem, rows, columns span) *matrix {
 	vectors := randomVectors(p)
 	// part is an element of vector k in a row, which adds a multiple of that vector to the row.
 	type part struct {
@@ -65,22 +65,25 @@ func newMatrix(p problem, first, end int) *matrix {
 		weight float64 // of the vector
 		value  float64
 	}
-	rows := make([][]part, end-first)
+	parts := make([][]part, rows.len())
 	weight, ratio := 1.0, math.Pow(condition, 1/float64(p.rows))
 	for k, v := range vectors {
 		for _, e := range v {
-			if row := int(e.at) - first; row >= 0 && row < len(rows) {
-				rows[row] = append(rows[row], part{k, weight, e.value})
+			if row := int(e.at) - rows.first; row >= 0 && row < len(parts) {
+				parts[row] = append(parts[row], part{k, weight, e.value})
 			}
 		}
 		weight *= ratio
 	}
-	m := &matrix{ends: make([]int, len(rows))}
+	m := &matrix{ends: make([]int, len(parts))}
 	sums, in := make([]float64, p.rows), make([]int, p.rows) // in[c] is row+1 where sums[c] is of that row
-	for row, parts := range rows {
+	for row, parts := range parts {
 		begin := len(m.columns)
 		for _, part := range parts {
 			for _, e := range vectors[part.k] {
+				if int(e.at) < columns.first || int(e.at) >= columns.end {
+					continue
+				}
 				if in[e.at] != row+1 {
 					in[e.at], sums[e.at] = row+1, 0
 					m.columns = append(m.columns, e.at)
@@ -88,16 +91,18 @@ func newMatrix(p problem, first, end int) *matrix {
 				sums[e.at] += part.value * (part.weight * e.value)
 			}
 		}
-		sums[first+row] += condition - p.shift // vector number first+row is not 0 there
-		for _, column := range m.columns[begin:] {
+		sums[rows.first+row] += condition - p.shift // of a block off the diagonal nobody looks at it
+		for i, column := range m.columns[begin:] {
 			m.values = append(m.values, sums[column])
+			m.columns[begin+i] = column - int32(columns.first)
 		}
 		m.ends[row] = len(m.columns)
 	}
 	return m
 }
 
-// multiply computes the rows' elements of a product with a vector.
+// multiply computes the block's part of a product with a vector. Of that v has the elements at the
+// block's columns.
 func (m *matrix) multiply(v, result []float64) {
 	begin := 0
 	for row, end := range m.ends {

@@ -26,26 +26,39 @@ type Kernel func(ctx context.Context, c *mpi.Comm, class string, out io.Writer) 
 // Main is the main function of a benchmark. Where nobody has started it as one of several
 // processes, it has four ranks.
 func Main(name string, kernel Kernel) {
-	class, err := parse(strings.ToLower(name), os.Args[1:], os.Stderr)
+	class, paper, err := parse(strings.ToLower(name), os.Args[1:], os.Stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return
 	case err != nil:
 		os.Exit(2) // parse has said why
 	}
-	start.Main(start.Config{Nodes: 4}, program(name, kernel, class, os.Stdout))
+	start.Main(start.Config{Nodes: 4}, program(name, kernel, class, messages(paper), os.Stdout))
 }
 
 // Run is Main for tests: on a fabric.
 func Run(ctx context.Context, ranks int, name string, kernel Kernel, class string, out io.Writer) error {
-	return start.Run(ctx, start.Config{Nodes: ranks}, program(name, kernel, class, out))
+	return start.Run(ctx, start.Config{Nodes: ranks}, program(name, kernel, class, messages(false), out))
 }
 
 // classes are the sizes of the problems: a sample, a workstation's, and the smallest real one.
 func classes() []string { return []string{"S", "W", "A"} }
 
-// parse reads the command line: the class. It prints what is wrong with it, and how to use it.
-func parse(program string, args []string, stderr io.Writer) (class string, err error) {
+// messages returns how messages go: as package mpi has them, or as MPI/MBCF does. There all
+// receives are offered to their senders, and what nobody waits for goes with its bytes. Messages
+// of more than a record are read by their receivers even so.
+//
+// Source: MBCF §2.2.
+func messages(paper bool) mpi.Config {
+	if !paper {
+		return mpi.Config{}
+	}
+	return mpi.Config{OfferFrom: 1, EagerLimit: mpi.MaxEagerLimit}
+}
+
+// parse reads the command line: the class, and whether messages go as in the paper. It prints what
+// is wrong with it, and how to use it.
+func parse(program string, args []string, stderr io.Writer) (class string, paper bool, err error) {
 	flags := flag.NewFlagSet(program, flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	class = "S"
@@ -56,22 +69,25 @@ func parse(program string, args []string, stderr io.Writer) (class string, err e
 		}
 		return nil
 	})
+	flags.BoolVar(&paper, "paper", false, "offer all receives to their senders, as MPI/MBCF does")
 	if err := flags.Parse(args); err != nil {
-		return "", err
+		return "", false, err
 	}
 	if flags.NArg() > 0 {
 		err := fmt.Errorf("unexpected argument %q: the class is set by -class", flags.Arg(0))
 		fmt.Fprintln(stderr, err)
 		flags.Usage()
-		return "", err
+		return "", false, err
 	}
-	return class, nil
+	return class, paper, nil
 }
 
 // program is each node's part.
-func program(name string, kernel Kernel, class string, out io.Writer) func(context.Context, *start.Node) error {
+func program(
+	name string, kernel Kernel, class string, config mpi.Config, out io.Writer,
+) func(context.Context, *start.Node) error {
 	return func(ctx context.Context, n *start.Node) error {
-		w, err := mpi.Open(n.Endpoint, mpi.Config{})
+		w, err := mpi.Open(n.Endpoint, config)
 		if err != nil {
 			return err
 		}

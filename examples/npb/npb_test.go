@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rawlane/rawlane/cluster/start"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/mpi"
@@ -37,12 +38,16 @@ func TestRandom(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	for _, c := range []struct{ args, want string }{
-		{"", "S"}, {"-class W", "W"}, {"-class=a", "A"},
+	for _, c := range []struct {
+		args, want string
+		paper      bool
+	}{
+		{"", "S", false}, {"-class W", "W", false}, {"-class=a", "A", false}, {"-paper -class A", "A", true},
 	} {
 		var said strings.Builder
-		if class, err := parse("cg", strings.Fields(c.args), &said); class != c.want || err != nil || said.Len() > 0 {
-			t.Errorf("%q: %q, %v, said %q; want %q", c.args, class, err, &said, c.want)
+		class, paper, err := parse("cg", strings.Fields(c.args), &said)
+		if class != c.want || paper != c.paper || err != nil || said.Len() > 0 {
+			t.Errorf("%q: %q, %v, %v, said %q; want %q, %v", c.args, class, paper, err, &said, c.want, c.paper)
 		}
 	}
 	for args, want := range map[string]string{
@@ -52,13 +57,41 @@ func TestParse(t *testing.T) {
 		"A":        `unexpected argument "A": the class is set by -class`,
 	} {
 		var said strings.Builder
-		_, err := parse("cg", strings.Fields(args), &said)
+		_, _, err := parse("cg", strings.Fields(args), &said)
 		if err == nil || !strings.Contains(said.String(), want) || !strings.Contains(said.String(), "Usage of cg:\n  -class") {
 			t.Errorf("%q: %v, said %q; want %q, and how to use it", args, err, &said, want)
 		}
 	}
-	if _, err := parse("cg", []string{"-h"}, io.Discard); !errors.Is(err, flag.ErrHelp) {
+	if _, _, err := parse("cg", []string{"-h"}, io.Discard); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("-h: %v", err)
+	}
+}
+
+// As in the paper, a receive of one number that is there before its sender is written into; package
+// mpi's own way is a record.
+func TestMessages_AsInThePaper(t *testing.T) {
+	for _, paper := range []bool{false, true} {
+		kernel := func(ctx context.Context, c *mpi.Comm, _ string, _ io.Writer) (r Result, err error) {
+			number, ready := make([]float64, 1), make([]byte, 1)
+			r.Timed, err = Measure(ctx, c, func() error {
+				if c.Rank() == 1 {
+					request := mpi.Irecv(c, number, 0, 0)
+					err := mpi.Send(ctx, c, ready, 0, 1) // behind the offer
+					_, failed := request.Wait(ctx)
+					return errors.Join(err, failed)
+				}
+				_, err := mpi.Recv(ctx, c, ready, 1, 1)
+				return errors.Join(err, mpi.Send(ctx, c, number, 1, 0))
+			})
+			if want := map[bool]uint64{true: 8}[paper]; c.Rank() == 0 && r.Timed.Written != want {
+				t.Errorf("paper %v: %d bytes written, want %d", paper, r.Timed.Written, want)
+			}
+			return r, err
+		}
+		err := start.Run(t.Context(), start.Config{Nodes: 2}, program("CG", kernel, "S", messages(paper), io.Discard))
+		if err != nil {
+			t.Error(err)
+		}
 	}
 }
 

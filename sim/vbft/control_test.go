@@ -1,6 +1,9 @@
 package vbft
 
 import (
+	"fmt"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,7 +51,7 @@ func (s *stream) count(vid transport.VID) {
 // paper's fat tree, with patterns of traffic that follow each other. After each change of the
 // traffic it comes within a tenth of what the hosts' cables carry, and then leaves the routes
 // alone; no pattern is ever carried worse than the plan did that the controller found, but for a
-// moment.
+// moment. docs/simulation.md has its figures.
 func TestControllerOnFrames(t *testing.T) {
 	const phase = 25 * time.Second
 	rate, patterns := 100*topology.Mbps, []string{"cg16", "crowded", "cg16"}
@@ -56,6 +59,11 @@ func TestControllerOnFrames(t *testing.T) {
 		rate, patterns = 30*topology.Mbps, patterns[:2]
 	}
 	const settled = 15 * time.Second // into a phase
+	page, err := os.ReadFile("../../docs/simulation.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := string(page)
 	network, err := topology.FatTree(4, 4, 4)
 	if err != nil {
 		t.Fatal(err)
@@ -106,6 +114,10 @@ func TestControllerOnFrames(t *testing.T) {
 			}
 		}
 		most := float64(len(streams)) * float64(rate) / 8e6 * ether.Payload / ether.FullFrame
+		row := fmt.Sprintf("| %.1f MB/s | %.1f MB/s | %.1f MB/s | %d |", first, last, most, changes)
+		if !testing.Short() && !strings.Contains(documented, row) {
+			t.Errorf("docs/simulation.md has no %s of %s", row, name)
+		}
 		t.Logf("%s: %.1f MB/s at first, %.1f at worst, %.1f at last of %.1f; %d pairs changed", name, first, worst, last, most, changes)
 		if last < 0.9*most {
 			t.Errorf("%s: %.1f MB/s at last, of %.1f that the hosts' cables carry", name, last, most)

@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/gopacket/pcapgo"
 
@@ -110,5 +114,73 @@ func TestLinksOutliveTheirFile(t *testing.T) {
 	}
 	if _, err := file.Wrap(a); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("Wrap: %v", err)
+	}
+}
+
+// The reader of a pipe that stands still ends the recording after five seconds, and neither the
+// traffic nor Close; a writer that never returns holds up Close for ten.
+func TestClose_TheReaderStandsStill(t *testing.T) {
+	for name, c := range map[string]struct {
+		writer func() io.WriteCloser
+		says   string
+		passes bool // frames pass links afterwards
+		at     time.Duration
+	}{
+		"with deadlines":    {func() io.WriteCloser { c, _ := net.Pipe(); return c }, "has not taken", true, 5 * time.Second},
+		"without deadlines": {func() io.WriteCloser { _, w := io.Pipe(); return w }, "Close gives up", false, 10 * time.Second},
+	} {
+		for busy, what := range map[bool]string{true: "a link writes", false: "Close writes"} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := c.writer()
+					links, err := fabric.Links(2)
+					if err != nil {
+						t.Fatal(err)
+					}
+					l, err := capture.New(links[0], w)
+					if err != nil {
+						t.Fatal(err)
+					}
+					sent := make(chan struct{})
+					frames, rounds := []transport.Frame{{Dst: links[1].MAC(), Payload: make([]byte, 1400)}}, 1
+					if busy { // more than the buffer holds
+						rounds = 100
+					}
+					go func() {
+						defer close(sent)
+						for range rounds {
+							if n, err := l.Send(frames); n != 1 || err != nil {
+								t.Error(n, err)
+							}
+							_, _ = links[1].Poll(make([]transport.Frame, 8))
+						}
+					}()
+					synctest.Wait() // it is in the writer, or done
+					begun := time.Now()
+					for range 2 {
+						err := l.File().Close()
+						if !errors.Is(err, os.ErrDeadlineExceeded) || !strings.Contains(err.Error(), c.says) {
+							t.Errorf("Close: %v", err)
+						}
+					}
+					if after := time.Since(begun); after < c.at || after > c.at+time.Second {
+						t.Errorf("Close took %v, want %v", after, c.at)
+					}
+					if c.passes {
+						<-sent
+					}
+					if n := l.File().Counts(); c.passes && (n.Captured != 0 || n.Lost != uint64(rounds)) {
+						t.Errorf("%+v, want all lost: nothing was taken", n)
+					}
+					if err := w.Close(); err != nil { // ends what is left
+						t.Fatal(err)
+					}
+					<-sent
+					if err := links[0].Close(); err != nil {
+						t.Fatal(err)
+					}
+				})
+			})
+		}
 	}
 }

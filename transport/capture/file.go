@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/gopacket"
@@ -27,13 +28,15 @@ type File struct {
 	// also has each frame's length. 0 or less means all. Set it before the first Wrap.
 	SnapLen int
 
+	captured, lost atomic.Uint64 // of Counts; changed under mu
+	gaveUp         atomic.Bool   // Close has left a writer that does not return
+
 	mu       sync.Mutex // guards what follows
 	out      *bufio.Writer
 	pcap     *pcapgo.NgWriter // nil until the first link
 	frame    []byte           // being written; kept for its memory
-	counts   Counts
-	buffered uint64 // frames of Captured that are not in the file yet, or not wholly
-	err      error  // the writer's first
+	buffered uint64           // frames captured that are not in the file yet, or not wholly
+	err      error            // the writer's first
 	finished bool
 }
 
@@ -44,7 +47,7 @@ type Counts struct {
 }
 
 // NewFile makes a File that writes to w, buffered. The caller closes w after the File.
-func NewFile(w io.Writer) *File { return &File{out: bufio.NewWriterSize(w, bufferBytes)} }
+func NewFile(w io.Writer) *File { return &File{out: bufio.NewWriterSize(bounded(w), bufferBytes)} }
 
 // Wrap returns a link around inner whose frames are recorded. It is an interface of the capture,
 // under inner's name and address. Errors: the writer's first; os.ErrClosed after Close.
@@ -91,7 +94,7 @@ func (f *File) record(l *Link, frames []transport.Frame) {
 	now := time.Now() // under the lock, so that timestamps do not run backwards
 	for i := range frames {
 		if f.err != nil || f.finished {
-			f.counts.Lost += uint64(len(frames) - i)
+			f.lost.Add(uint64(len(frames) - i))
 			return
 		}
 		whole := frames[i]
@@ -113,11 +116,11 @@ func (f *File) write(now time.Time, l *Link, whole *transport.Frame) {
 		Timestamp: now, CaptureLength: len(f.frame), Length: length, InterfaceIndex: l.id,
 	}, f.frame)
 	if f.err != nil {
-		f.counts.Lost++
+		f.lost.Add(1)
 		f.loseBuffered()
 		return
 	}
-	f.counts.Captured++
+	f.captured.Add(1)
 	if f.out.Buffered()-before < len(f.frame) { // what was there before it is written
 		f.buffered = 0
 	}
@@ -126,17 +129,13 @@ func (f *File) write(now time.Time, l *Link, whole *transport.Frame) {
 
 // loseBuffered counts what the writer has not taken, now that it has failed.
 func (f *File) loseBuffered() {
-	f.counts.Captured -= f.buffered
-	f.counts.Lost += f.buffered
+	f.captured.Add(-f.buffered)
+	f.lost.Add(f.buffered)
 	f.buffered = 0
 }
 
 // Counts returns how many frames were recorded and how many were not.
-func (f *File) Counts() Counts {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.counts
-}
+func (f *File) Counts() Counts { return Counts{Captured: f.captured.Load(), Lost: f.lost.Load()} }
 
 // Flush writes out what is buffered and returns the writer's first error.
 func (f *File) Flush() error {
@@ -152,17 +151,45 @@ func (f *File) flush() error {
 		}
 		f.buffered = 0
 	}
-	if f.err != nil {
-		return fmt.Errorf("capture: write: %w (%d frames recorded, %d not)", f.err, f.counts.Captured, f.counts.Lost)
+	return f.failure(f.err)
+}
+
+func (f *File) failure(err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	c := f.Counts()
+	return fmt.Errorf("capture: write: %w (%d frames recorded, %d not)", err, c.Captured, c.Lost)
 }
 
 // Close ends the recording and writes out what is buffered. Each call returns the writer's first
-// error. The links stay open and pass frames as before.
+// error. The links stay open and pass frames as before. If the writer does not return for ten
+// seconds, Close gives up, and says so (os.ErrDeadlineExceeded): links wait on until it does.
 func (f *File) Close() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	if f.gaveUp.Load() {
+		return f.failure(errNotWritten)
+	}
+	timeout := time.NewTimer(closeTimeout)
+	defer timeout.Stop()
+	for !f.mu.TryLock() { // a link may hold it, in the writer
+		select {
+		case <-timeout.C:
+			f.gaveUp.Store(true)
+			return f.failure(errNotWritten)
+		case <-time.After(closePause):
+		}
+	}
 	f.finished = true
-	return f.flush()
+	done := make(chan error, 1)
+	go func() { // ends when the writer returns
+		defer f.mu.Unlock()
+		done <- f.flush()
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-timeout.C:
+		f.gaveUp.Store(true)
+		return f.failure(errNotWritten)
+	}
 }

@@ -59,7 +59,7 @@ func (f *Fabric) deliver(now monotime.Time, l *Link, frame *transport.Frame) boo
 // forget lets go of the frame's memory, which is the caller's again, and of the links, which may be
 // closed before the next frame.
 func (p *path) forget() {
-	p.frame.Payload, p.frame.Headroom, p.frame.Answers = nil, nil, nil
+	p.frame.Payload, p.frame.Headroom, p.frame.Answers, p.frame.Origin = nil, nil, nil, 0
 	clear(p.arrivals)
 }
 

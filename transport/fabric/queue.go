@@ -111,7 +111,7 @@ func (q *queue) poll(frames []transport.Frame) int {
 		s, f := &q.slots[at], &frames[i]
 		b := q.blocks[at/blockSlots][int(at%blockSlots)*q.stride:]
 		f.Dst, f.Src, f.EtherType, f.OptionalTag = s.dst, s.src, s.etherType, s.tag
-		f.Payload, f.Headroom, f.Answers = b[:s.size:s.size], nil, nil
+		f.Payload, f.Headroom, f.Answers, f.Origin = b[:s.size:s.size], nil, nil, 0
 		q.rxBytes += uint64(f.WireLen())
 	}
 	q.next += uint64(n)

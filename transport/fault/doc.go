@@ -18,6 +18,8 @@
 // A frame in the delay queue ends a Wait when it is due; frames that are not delayed keep their
 // order. In a test under testing/synctest the delays are in virtual time. Altered frames are
 // copies, so the other receivers of a broadcast, or a capture inside, see the frame as it was.
+// Copies say where their frame came from, so stations can prove themselves, and move, by frames
+// that are late: of the last 256 that come from elsewhere than their station is (package udp).
 //
 // The zero Config does nothing. Send and Poll do not allocate, once the queue's memory has grown.
 package fault

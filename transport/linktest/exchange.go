@@ -96,6 +96,9 @@ func receiveUntil(t *testing.T, l transport.Link, enough func(got []transport.Fr
 	return receiveInto(t, l, func() int { return 1 }, enough)
 }
 
+// noOrigin is what no link has noted.
+const noOrigin = 0xbad0bad0
+
 // receiveInto is receiveUntil that polls as many frames at a time as room says.
 func receiveInto(
 	t *testing.T, l transport.Link, room func() int, enough func(got []transport.Frame) bool,
@@ -106,16 +109,17 @@ func receiveInto(
 	for !enough(got) {
 		into := make([]transport.Frame, room())
 		for i := range into { // as after other uses
-			into[i] = transport.Frame{Headroom: []byte("headroom"), Answers: &transport.Frame{}}
+			into[i] = transport.Frame{Headroom: []byte("headroom"), Answers: &transport.Frame{}, Origin: noOrigin}
 		}
 		n, err := l.Poll(into)
 		if n < 0 || n > len(into) || err != nil {
 			t.Fatalf("Poll into %d frames, after %d: n=%d, %v", len(into), len(got), n, err)
 		}
 		for _, f := range into[:n] {
-			if f.Headroom != nil || f.Answers != nil {
-				t.Errorf("frame %d has headroom of %d bytes, answers one: %v; want neither in a received frame",
-					seedOf(f.Payload), len(f.Headroom), f.Answers != nil)
+			if f.Headroom != nil || f.Answers != nil || f.Origin == noOrigin {
+				t.Errorf("frame %d has headroom of %d bytes, answers one: %v, has the origin of another: %v; "+
+					"want none of these in a received frame",
+					seedOf(f.Payload), len(f.Headroom), f.Answers != nil, f.Origin == noOrigin)
 			}
 			if f.EtherType == transport.EtherTypeDefault {
 				got = append(got, clone(f))

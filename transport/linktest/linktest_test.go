@@ -46,6 +46,7 @@ func TestSuite_NoticesEachFault(t *testing.T) {
 		{"trusts headroom", "headroom elsewhere is left alone"},
 		{"hands out headroom", "headroom changes nothing"},
 		{"hands out answers", "an answer arrives as other frames do"},
+		{"leaves the origin", "a batch keeps its order"},
 		{"edge-triggered", "wait sees what a poll left"},
 		{"sleeps through Close", "wait ends by close"},
 		{"ignores masking", "masked wake-ups leave the waiter asleep"},

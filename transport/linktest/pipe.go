@@ -56,7 +56,7 @@ func (e *End) Send(frames []transport.Frame) (int, error) {
 		if n == len(o.memory) {
 			o.memory = append(o.memory, make([]byte, PipeMTU))
 		}
-		f.Src, f.Headroom, f.Answers = e.mac, nil, nil
+		f.Src, f.Headroom, f.Answers, f.Origin = e.mac, nil, nil, 0
 		f.Payload = o.memory[n][:copy(o.memory[n], f.Payload)]
 		o.frames = append(o.frames, f)
 	}

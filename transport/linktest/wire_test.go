@@ -144,7 +144,13 @@ func (w *wire) Poll(frames []transport.Frame) (int, error) {
 	for _, f := range w.views {
 		w.free = append(w.free, f.Payload)
 	}
-	n := copy(frames, w.queue)
+	n := min(len(frames), len(w.queue))
+	for i := range n {
+		origin := frames[i].Origin
+		if frames[i] = w.queue[i]; w.fault == "leaves the origin" {
+			frames[i].Origin = origin
+		}
+	}
 	w.views = append(w.views[:0], w.queue[:n]...)
 	if w.fault == "drops the rest" {
 		w.queue = w.queue[:0]

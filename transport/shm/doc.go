@@ -22,6 +22,9 @@
 //	wire, err := ring.Open("eth0", ring.Config{})
 //	link, err := shm.Open("job7", shm.Config{Wire: wire})
 //
+// A wire that is down, or has had no room for any frame for a second, keeps no multicast from the
+// stations of this host: it goes to these alone, and is lost on the wire.
+//
 // While two stations meet or part, frames that are on different ways may overtake each other, and a
 // multicast may be lost or arrive twice, as where a route changes.
 //

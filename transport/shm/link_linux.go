@@ -31,7 +31,7 @@ type Link struct {
 
 	folder   folder
 	listener *net.UnixListener
-	memories memories
+	memories *memories // apart, as they outlive the link
 	event    *eventfd
 	bellFD   int
 	bell     *records.Bell
@@ -80,8 +80,9 @@ var (
 // Open makes a station of the segment called name, and meets those that are there. It waits for
 // these, but for a second at most, once it has had its turn: links open and close one at a time,
 // and one that does not get on holds the others for five seconds. Errors:
-// transport.ErrNotSupported; an address that is another link's on the segment, with the number of
-// its process; a folder that is not the user's own; a link that keeps its turn.
+// transport.ErrNotSupported; memory for a ring that cannot be made; an address that is another
+// link's on the segment, with the number of its process; a folder that is not the user's own; a
+// link that keeps its turn.
 func Open(name string, cfg Config) (*Link, error) {
 	l, err := open(name, kernel(), cfg)
 	if err != nil {
@@ -103,6 +104,7 @@ func open(name, kernel string, cfg Config) (_ *Link, err error) {
 	if f, one := transport.As[transport.TypeFilter](cfg.Wire); one {
 		l.etherType = f.EtherType()
 	}
+	l.memories = newMemories(l)
 	l.stations.Store(&table{byMAC: map[transport.MAC]*station{}})
 	l.open, l.cancel = context.WithCancel(context.Background())
 	defer func() {
@@ -111,6 +113,9 @@ func open(name, kernel string, cfg Config) (_ *Link, err error) {
 			l.release()
 		}
 	}()
+	if err = tryMemory(records.Bytes(l.data)); err != nil { // else it would meet nobody
+		return nil, err
+	}
 	if l.event, err = newEventfd(); err != nil {
 		return nil, err
 	}
@@ -164,15 +169,12 @@ func (l *Link) LocalPath() transport.LocalPath { return transport.ByMemory }
 func (l *Link) Exact() bool { return l.wire == nil }
 
 // Unwrap implements transport.Wrapper: it returns Config.Wire, or a wrapper around it if that has
-// stamps.
+// stamps, or its stations may move.
 func (l *Link) Unwrap() transport.Link {
-	switch {
-	case l.wire == nil:
+	if l.wire == nil {
 		return nil
-	case l.wire.stamps != nil:
-		return l.wire.stamps
 	}
-	return l.wire.link
+	return l.wire.outer
 }
 
 // Join implements transport.Joiner.
@@ -302,6 +304,7 @@ func (l *Link) release() {
 		}
 	}
 	l.memories.retire(l.bellPage)
+	l.memories.closed()
 	if l.bellFD >= 0 {
 		_ = unix.Close(l.bellFD)
 	}

@@ -2,12 +2,16 @@ package shm
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/shm/internal/hello"
 )
 
@@ -100,5 +104,141 @@ func TestSay_AfterClose(t *testing.T) {
 	defer func() { _ = other.Close() }()
 	if err := l.say(theirs, &half{ringFD: l.bellFD}); err == nil {
 		t.Error("another file was passed in place of the eventfd")
+	}
+}
+
+// addresses are where a link's memory is mapped, and was.
+func addresses(l *Link) (all []*byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range l.sources {
+		if s := l.sources[i].Load(); s != nil {
+			all = append(all, &s.memory[0])
+		}
+	}
+	for _, s := range l.met {
+		all = append(all, &s.ringMemory[0], &s.bellMemory[0])
+	}
+	l.memories.mu.Lock()
+	defer l.memories.mu.Unlock()
+	for _, s := range l.memories.spare {
+		all = append(all, &s[0])
+	}
+	return append(all, &l.bellPage[0])
+}
+
+// What a closed link has mapped is used by others once it is collected, and not before: a Poll may
+// still write there.
+func TestMemories_OfClosedLinks(t *testing.T) {
+	dir := Folder(t)
+	stays := opened(t, dir, 1)
+	collect := func() {
+		for range 3 {
+			runtime.GC()
+		}
+	}
+	own := func(l *Link) []*byte {
+		eventually(t, "they do not meet", func() bool { return len(l.Stations()) == 1 && len(stays.Stations()) == 1 })
+		return addresses(l)
+	}
+	closed := opened1(t, dir, 2)
+	had := own(closed)
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it stays", func() bool { return len(stays.Stations()) == 0 })
+	collect()
+	next := opened1(t, dir, 3)
+	for _, at := range own(next) {
+		if slices.Contains(had, at) {
+			t.Error("memory of a link is another's, though a Poll of the first one may still write to it")
+		}
+	}
+	closed.MaskWakeups(true) // writes to the bell that it had
+	if err := next.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it stays", func() bool { return len(stays.Stations()) == 0 })
+	eventually(t, "no memory is left by a link that was collected", func() bool {
+		collect()
+		ofClosed.mu.Lock()
+		defer ofClosed.mu.Unlock()
+		return slices.ContainsFunc(ofClosed.spare, func(s []byte) bool { return slices.Contains(had, &s[0]) })
+	})
+	ofClosed.mu.Lock()
+	ofClosed.spare = slices.DeleteFunc(ofClosed.spare, func(s []byte) bool { return !slices.Contains(had, &s[0]) })
+	ofClosed.mu.Unlock()
+	again := opened(t, dir, 4)
+	if at := own(again); !slices.ContainsFunc(at, func(p *byte) bool { return slices.Contains(had, p) }) {
+		t.Error("memory that was left is not used again")
+	}
+}
+
+// opened1 is opened that does not hold on to the link.
+func opened1(t *testing.T, dir string, n byte) *Link {
+	t.Helper()
+	l, err := Open("test", Config{Dir: dir, MTU: 64, MAC: transport.MAC{2, 0, 0, 0, 0, n}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// Links that are opened and closed again and again take no more addresses after a while.
+func TestMemories_AreBounded(t *testing.T) {
+	dir := Folder(t)
+	stays := opened(t, dir, 1)
+	const rounds, ring, most = 40, 16 << 20, 4 * collectAfter
+	before := mapped(t)
+	for range rounds { // 640 MiB in all
+		l, err := Open("test", Config{Dir: dir, RingBytes: ring})
+		if err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "they do not meet", func() bool { return len(l.Stations()) == 1 && len(stays.Stations()) == 1 })
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it stays", func() bool { return len(stays.Stations()) == 0 })
+	}
+	if grown := mapped(t) - before; grown > most {
+		t.Errorf("%d links have left %d MiB of mappings, want %d at most", rounds, grown>>20, most>>20)
+	}
+}
+
+// mapped returns how many bytes of addresses this process has mapped.
+func mapped(t *testing.T) int {
+	t.Helper()
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Skip(err)
+	}
+	var pages int
+	if _, err := fmt.Sscan(string(b), &pages); err != nil {
+		t.Fatal(err)
+	}
+	return pages * os.Getpagesize()
+}
+
+// Where files may not be as long as a ring, Open says so, and what to do: the link would meet nobody.
+func TestOpen_LimitOfFiles(t *testing.T) {
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	limited := before
+	limited.Cur = 64 << 10
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &limited); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Open("test", Config{Dir: Folder(t)})
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if !errors.Is(err, unix.EFBIG) || !strings.Contains(err.Error(), "ulimit -f") {
+		t.Errorf("%v, want EFBIG and the limit's name", err)
+	}
+	if err == nil {
+		_ = l.Close()
 	}
 }

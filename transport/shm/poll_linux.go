@@ -1,6 +1,8 @@
 package shm
 
 import (
+	"runtime"
+
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/shm/internal/records"
 )
@@ -16,14 +18,17 @@ type receiver struct {
 // Poll implements transport.Link. It makes no system call, unless a station sleeps until there is
 // room in its ring, or has gone, or is cut off. If there is nothing, it looks at one word of memory
 // for each 64 stations. Rings take turns in being first.
-func (l *Link) Poll(frames []transport.Frame) (int, error) {
+func (l *Link) Poll(frames []transport.Frame) (n int, err error) {
 	if l.closed.Load() {
 		return 0, transport.ErrClosed
 	}
 	if l.wire != nil {
-		return l.pollBoth(frames)
+		n, err = l.pollBoth(frames)
+	} else {
+		n = l.pollMemory(frames)
 	}
-	return l.pollMemory(frames), nil
+	runtime.KeepAlive(l) // its memory is not for others before its last write
+	return n, err
 }
 
 // pollMemory gives back the frames of the last call, and takes the next ones.

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fabric"
 	"github.com/rawlane/rawlane/transport/shm/internal/records"
 )
 
@@ -164,6 +165,66 @@ func TestSend_ToOneThatIsStopped(t *testing.T) {
 	}
 	if !errors.Is(err, transport.ErrBusy) || n < sent/2 {
 		t.Errorf("after it has read: %v for frame %d", err, n)
+	}
+}
+
+// full is a wire that has no room.
+type full struct {
+	transport.Link
+	now bool
+}
+
+func (f *full) Send(frames []transport.Frame) (int, error) {
+	if f.now {
+		return 0, transport.ErrBusy
+	}
+	return f.Link.Send(frames)
+}
+
+// A wire that has had no room for a second keeps no multicast from the stations of this host, until it
+// takes a frame; what is for it alone waits.
+func TestSend_AWireThatTakesNothing(t *testing.T) {
+	dir := Folder(t)
+	a, b := opened(t, dir, 1), opened(t, dir, 2)
+	eventually(t, "they do not meet", func() bool { return len(a.Stations()) == 1 && len(b.Stations()) == 1 })
+	links, err := fabric.Links(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wire := &full{links[0], true}
+	a.wire = newWire(wire)
+	defer func() { a.wire = nil }()
+	all, far := []transport.Frame{{Dst: transport.Broadcast}}, []transport.Frame{{Dst: transport.MAC{2, 9}}}
+	busy := func(frames []transport.Frame) {
+		t.Helper()
+		if n, err := a.Send(frames); n != 0 || !errors.Is(err, transport.ErrBusy) {
+			t.Errorf("%d, %v; want ErrBusy", n, err)
+		}
+	}
+	taken := func(frames []transport.Frame) {
+		t.Helper()
+		if n, err := a.Send(frames); n != len(frames) || err != nil {
+			t.Errorf("%d, %v; want all taken", n, err)
+		}
+	}
+	second := func() {
+		a.wire.still.since = stopsAfter - 1
+		a.wire.still.last = a.wire.still.last.Add(-time.Hour)
+	}
+	busy(all)
+	busy(all)
+	second()
+	taken(all)
+	taken(all)
+	busy(far)
+	wire.now = false
+	taken(far)
+	wire.now = true
+	busy(all)
+	second()
+	taken(all)
+	if n, err := b.Poll(make([]transport.Frame, 8)); n != 3 || err != nil {
+		t.Errorf("%d multicasts came, %v; want those 3 that were taken", n, err)
 	}
 }
 

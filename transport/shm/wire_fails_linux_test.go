@@ -3,6 +3,7 @@ package shm_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -53,21 +54,52 @@ func TestWire_HasNoRoom(t *testing.T) {
 	wire := &faulty{Link: w[0]}
 	a, b := open(t, shm.Config{Dir: dir, Wire: wire}), open(t, shm.Config{Dir: dir, Wire: w[1]})
 	frames := []transport.Frame{text(b.MAC(), "one"), text(transport.Broadcast, "all"), text(b.MAC(), "two")}
-	for _, failure := range []error{transport.ErrBusy, transport.ErrInterfaceDown} {
-		wire.fail(failure, nil)
-		if n, err := a.Send(frames); n != 1 || !errors.Is(err, failure) {
-			t.Fatalf("%d, %v; want 1, %v", n, err, failure)
-		}
-		wire.fail(nil, nil)
-		if n, err := a.Send(frames[1:]); n != 2 || err != nil {
-			t.Fatal(n, err)
-		}
-		if got, want := take(t, b, 3), []string{"one", "all", "two"}; !slices.Equal(got, want) {
-			t.Errorf("%v: got %q, want %q", failure, got, want)
-		}
+	wire.fail(transport.ErrBusy, nil)
+	if n, err := a.Send(frames); n != 1 || !errors.Is(err, transport.ErrBusy) {
+		t.Fatalf("%d, %v; want 1, ErrBusy", n, err)
 	}
-	if c := a.Counters(); c.TxBusy != 1 || c.TxRefused != 1 || c.TxFrames != 6 {
+	wire.fail(nil, nil)
+	if n, err := a.Send(frames[1:]); n != 2 || err != nil {
+		t.Fatal(n, err)
+	}
+	if got, want := take(t, b, 3), []string{"one", "all", "two"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if c := a.Counters(); c.TxBusy != 1 || c.TxRefused != 0 || c.TxFrames != 3 {
 		t.Errorf("%+v", c)
+	}
+}
+
+// While its wire is down, or gone and not known to be, multicasts reach the stations of this host, in
+// their place among others; what is for the wire alone is refused, and a multicast is, while there
+// are no such stations.
+func TestWire_IsDownAndMulticastsGoOn(t *testing.T) {
+	for _, failure := range []error{transport.ErrInterfaceDown, transport.ErrNoInterface} {
+		t.Run(failure.Error(), func(t *testing.T) {
+			w, dir := wires(t, 3), shm.Folder(t)
+			wire := &faulty{Link: w[0]}
+			a := open(t, shm.Config{Dir: dir, Wire: wire})
+			wire.fail(fmt.Errorf("ring eth0: send: %w", failure), nil)
+			all := text(transport.Broadcast, "all")
+			if n, err := a.Send([]transport.Frame{all}); n != 0 || !errors.Is(err, failure) {
+				t.Errorf("with no station here: %d, %v", n, err)
+			}
+			b := open(t, shm.Config{Dir: dir, Wire: w[1]})
+			frames := []transport.Frame{text(b.MAC(), "one"), all, text(b.MAC(), "two"), all, all, text(w[2].MAC(), "far")}
+			if n, err := a.Send(frames); n != 5 || !errors.Is(err, failure) {
+				t.Errorf("%d, %v; want 5, %v", n, err, failure)
+			}
+			if got, want := take(t, b, 5), []string{"one", "all", "two", "all", "all"}; !slices.Equal(got, want) {
+				t.Errorf("got %q, want %q", got, want)
+			}
+			if c := a.Counters(); c.TxFrames != 5 || c.TxRefused != 2 {
+				t.Errorf("%+v, want 5 frames, and 2 refused", c)
+			}
+			wire.fail(nil, nil)
+			if n, err := a.Send(frames[3:]); n != 3 || err != nil || w[0].Counters().TxFrames != 3 {
+				t.Errorf("up again: %d, %v, and %d by the wire; want 3", n, err, w[0].Counters().TxFrames)
+			}
+		})
 	}
 }
 

@@ -17,16 +17,28 @@ const wireRetry = 10 * time.Millisecond
 type wire struct {
 	link   transport.Link
 	masker transport.WakeupMasker // nil: the wire has no masks
+	roams  *roamingWire           // nil: the wire need not be told where stations are
 	stamps *stampedWire           // nil: the wire has no stamps
+	outer  transport.Link         // the wire, with these two around it
 	ready  atomic.Bool            // it may have something to poll
 	polled chan struct{}          // capacity 1: Poll has looked since ready was set
 	err    atomic.Pointer[error]  // why it cannot wait
 	gone   atomic.Bool            // that is for good
 	first  bool                   // the next Poll looks at the wire first
+
+	// Guarded by Link.txMu.
+	taken uint64 // frames that it has taken
+	still still  // for how long it has had no room for a multicast
 }
 
 func newWire(l transport.Link) *wire {
-	w := &wire{link: l, stamps: newStampedWire(l), polled: make(chan struct{}, 1)}
+	w := &wire{link: l, outer: l, polled: make(chan struct{}, 1)}
+	if w.roams = newRoamingWire(w.outer); w.roams != nil {
+		w.outer = w.roams
+	}
+	if w.stamps = newStampedWire(w.outer); w.stamps != nil {
+		w.outer = w.stamps
+	}
 	w.masker, _ = transport.As[transport.WakeupMasker](l)
 	return w
 }
@@ -43,7 +55,7 @@ func (l *Link) wireLoop() {
 		switch {
 		case err == nil:
 			w.err.Store(nil)
-		case errors.Is(err, transport.ErrClosed), errors.Is(err, transport.ErrNoInterface):
+		case isGone(err):
 			w.err.Store(&err)
 			w.gone.Store(true)
 			l.alert()
@@ -132,13 +144,15 @@ func (l *Link) pollBoth(frames []transport.Frame) (n int, err error) {
 }
 
 // pollWire polls the wire. Of a multicast from a station that is reached through memory there is a
-// copy there, and the one of the wire is dropped.
+// copy there, and the one of the wire is dropped; it may still tell the wire where its sender is.
 func (l *Link) pollWire(frames []transport.Frame) (n int, err error) {
 	w := l.wire
 	waited := len(frames) > 0 && w.ready.Load()
 	if waited {
 		w.ready.Store(false)
 	}
+	t := l.stations.Load()
+	w.roams.polls(t)
 	came, err := w.link.Poll(frames)
 	if waited { // what is left ends the wire's next Wait
 		select {
@@ -149,10 +163,10 @@ func (l *Link) pollWire(frames []transport.Frame) (n int, err error) {
 	if came == 0 {
 		return 0, err
 	}
-	t := l.stations.Load()
 	size := 0
 	for i := range frames[:came] {
 		if frames[i].Dst.IsMulticast() && t.byMAC[frames[i].Src] != nil {
+			w.roams.drop(&frames[i])
 			continue
 		}
 		frames[n] = frames[i]
@@ -166,8 +180,8 @@ func (l *Link) pollWire(frames []transport.Frame) (n int, err error) {
 }
 
 // sendBoth sends frames for stations of this host through memory, and others by the wire: those
-// that follow each other in one call, so that the wire may send them together. A wire that is gone
-// for good keeps no multicast from the stations of this host, if there are any.
+// that follow each other in one call, so that the wire may send them together. A wire that lets
+// nothing pass keeps no multicast from the stations of this host, if there are any.
 func (l *Link) sendBoth(frames []transport.Frame) (int, error) {
 	t := l.stations.Load()
 	for i := 0; i < len(frames); {
@@ -193,10 +207,29 @@ func (l *Link) sendBoth(frames []transport.Frame) (int, error) {
 		n, err := l.sendWire(t, frames[i:])
 		i += n
 		if err != nil {
-			return i, err
+			if !frames[i].Dst.IsMulticast() || len(t.all) == 0 || !l.wire.isStuck(err) {
+				return i, err
+			}
+			l.copyToAll(t, &frames[i])
+			i++
 		}
 	}
 	return len(frames), nil
+}
+
+// isStuck reports whether a multicast that the wire has refused is to reach the stations of this
+// host alone: the wire is down or gone, or has had no room for any frame for as long as a ring has
+// that nobody reads. The caller holds txMu.
+func (w *wire) isStuck(err error) bool {
+	if err == transport.ErrBusy { //nolint:errorlint // the very value, on the data path
+		return w.still.refused(w.taken, time.Now())
+	}
+	return errors.Is(err, transport.ErrInterfaceDown) || isGone(err)
+}
+
+// isGone reports whether an error of the wire's is for good.
+func isGone(err error) bool {
+	return errors.Is(err, transport.ErrClosed) || errors.Is(err, transport.ErrNoInterface)
 }
 
 // sendWire sends the first frames that are for the wire: at least one. Stations of this host get
@@ -207,6 +240,7 @@ func (l *Link) sendWire(t *table, frames []transport.Frame) (int, error) {
 		n++
 	}
 	n, err := l.wire.link.Send(frames[:n])
+	l.wire.taken += uint64(n)
 	for i := range frames[:n] {
 		if frames[i].Dst.IsMulticast() {
 			l.copyToAll(t, &frames[i])

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/rawlane/rawlane/transport"
 )
@@ -26,6 +28,20 @@ type Link struct {
 	level   slog.Leveler
 	payload int
 	closed  atomic.Bool
+
+	mu    sync.Mutex // guards waits
+	waits repeated
+}
+
+// waitsEvery is how often a failure of Wait is logged that stays the same: while an interface is
+// down, a node tries again a hundred times a second.
+const waitsEvery = time.Minute
+
+// repeated is a failure that comes again and again.
+type repeated struct {
+	text  string
+	said  time.Time // last
+	times int       // since then
 }
 
 var (
@@ -61,13 +77,38 @@ func (l *Link) Poll(frames []transport.Frame) (int, error) {
 	return n, err
 }
 
-// Wait waits for the inner link and logs if that fails.
+// Wait waits for the inner link and logs if that fails: not as it did the last time, or once a
+// minute, with how often it has.
 func (l *Link) Wait(ctx context.Context) error {
 	err := l.Link.Wait(ctx)
-	if ctx.Err() == nil {
-		l.failure("wait", err)
+	if ctx.Err() == nil && isFailure(err) {
+		l.waitFailed(err)
 	}
 	return err
+}
+
+func (l *Link) waitFailed(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w, now := &l.waits, time.Now()
+	if text := err.Error(); text != w.text {
+		l.sayWaits()
+		*w = repeated{text, now, 0}
+		l.failure("wait", err)
+		return
+	}
+	if w.times++; now.Sub(w.said) >= waitsEvery {
+		l.sayWaits()
+		w.said = now
+	}
+}
+
+// sayWaits logs the failures of Wait that were not logged. The caller holds mu.
+func (l *Link) sayWaits() {
+	if w := &l.waits; w.times > 0 {
+		l.log.Warn("wait failed again", "err", w.text, "times", w.times)
+		w.times = 0
+	}
 }
 
 // Close closes the inner link and, the first time, logs its counters at slog.LevelInfo.
@@ -76,6 +117,9 @@ func (l *Link) Close() error {
 	if l.closed.Swap(true) {
 		return err
 	}
+	l.mu.Lock()
+	l.sayWaits()
+	l.mu.Unlock()
 	c := l.Counters()
 	l.log.Info("closed", "tx_frames", c.TxFrames, "rx_frames", c.RxFrames, "rx_dropped", c.RxDropped)
 	l.failure("close", err)
@@ -83,10 +127,14 @@ func (l *Link) Close() error {
 }
 
 func (l *Link) failure(what string, err error) {
-	if err == nil || errors.Is(err, transport.ErrBusy) || errors.Is(err, transport.ErrClosed) {
-		return
+	if isFailure(err) {
+		l.log.Warn(what+" failed", "err", err)
 	}
-	l.log.Warn(what+" failed", "err", err)
+}
+
+// isFailure reports whether an error is one that is logged.
+func isFailure(err error) bool {
+	return err != nil && !errors.Is(err, transport.ErrBusy) && !errors.Is(err, transport.ErrClosed)
 }
 
 func (l *Link) frames(what string, frames []transport.Frame) {

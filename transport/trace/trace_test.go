@@ -7,8 +7,11 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fabric"
@@ -199,4 +202,56 @@ func Example() {
 		OptionalTag: transport.Tagged(transport.Tag{VID: 101, PCP: 1}), Payload: []byte("hello, all"),
 	}})
 	// Output: level=DEBUG msg=sent src=02:00:00:00:00:01 dst=ff:ff:ff:ff:ff:ff ethertype=0x88b5 vid=101 pcp=1 bytes=10 payload=68656c6c6f
+}
+
+// down is a link whose Wait fails as it is told.
+type down struct {
+	transport.Link
+	err error
+}
+
+func (d *down) Wait(context.Context) error { return d.err }
+
+// A failure of Wait that comes again and again is logged when it is another one than the last, once
+// a minute with how often it came since, and with that at the end.
+func TestWait_FailsAgainAndAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		links, err := fabric.Links(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inner, ctx := &down{Link: links[0]}, t.Context()
+		var log bytes.Buffer
+		l := trace.New(inner, text(&log, slog.LevelWarn), trace.Config{})
+		wait := func(err error, times int) {
+			for range times {
+				inner.err = err
+				_ = l.Wait(ctx)
+				time.Sleep(10 * time.Millisecond) // virtual
+			}
+		}
+		wait(transport.ErrInterfaceDown, 6001) // a minute, and the one that ends it
+		wait(transport.ErrInterfaceDown, 2)
+		wait(transport.ErrNoInterface, 1)
+		wait(nil, 2)
+		wait(transport.ErrBusy, 2)
+		wait(transport.ErrNoInterface, 3)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for line := range strings.Lines(log.String()) {
+			got = append(got, strings.TrimSpace(strings.Replace(line, " link="+transport.Name(l), "", 1)))
+		}
+		want := []string{
+			`level=WARN msg="wait failed" err="interface is down"`,
+			`level=WARN msg="wait failed again" err="interface is down" times=6000`,
+			`level=WARN msg="wait failed again" err="interface is down" times=2`,
+			`level=WARN msg="wait failed" err="no such interface"`,
+			`level=WARN msg="wait failed again" err="no such interface" times=3`,
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("logged\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -89,5 +90,78 @@ func TestAnswers_PassWrappers(t *testing.T) {
 	}
 	if got := strings.Count(log.String(), "msg=sent"); got != 3 {
 		t.Errorf("%d frames are logged as sent, want 3:\n%s", got, &log)
+	}
+}
+
+// A frame that a wrapper hands out later, as a copy, says still where it came from: a station can
+// prove itself through a link that delays frames.
+func TestAuthentic_OfADelayedFrame(t *testing.T) {
+	inner, err := Open("127.0.0.1:0", Config{MAC: numbered(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := fault.Config{Delay: 1, DelayMin: 2 * time.Millisecond, DelayMax: 2 * time.Millisecond}
+	l, err := fault.New(inner, rand.New(rand.NewPCG(1, 0)), slow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	inner.Authenticates()
+	before, now := newPeer(t, 2), newPeer(t, 2)
+	if err := inner.AddStation(Station{Addr: before.at().String(), MAC: before.mac}); err != nil {
+		t.Fatal(err)
+	}
+	asked, in := plainFrame(inner.MAC()), make([]transport.Frame, 1)
+	asked.Payload = []byte("asked")
+	now.say(t, inner, asked)
+	polls := 0
+	for n, end := 0, time.Now().Add(10*time.Second); n == 0; polls++ {
+		if n, err = l.Poll(in); err != nil || time.Now().After(end) {
+			t.Fatal("no frame", err)
+		}
+	}
+	if polls < 2 {
+		t.Fatal("the frame was not delayed")
+	}
+	answer := transport.Frame{Dst: now.mac, EtherType: transport.EtherTypeDefault, Payload: []byte("answer"), Answers: &in[0]}
+	moved := transport.Frame{Dst: now.mac, EtherType: transport.EtherTypeDefault, Payload: []byte("moved")}
+	for _, f := range []transport.Frame{answer, moved} {
+		if n, err := l.Send([]transport.Frame{f}); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		if got := now.next(t); !bytes.Equal(got.Payload, f.Payload) {
+			t.Errorf("%q came, want %q", got.Payload, f.Payload)
+		}
+		inner.Authentic(&in[0])
+	}
+}
+
+// A note says where a frame of one station came from, and not one of another.
+func TestOrigin_IsOfOneFrame(t *testing.T) {
+	l, err := Open("127.0.0.1:0", Config{MAC: numbered(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	l.Authenticates()
+	hear := func(n int, port uint16) transport.Frame {
+		f := plainFrame(l.mac)
+		f.Src = numbered(n)
+		if !l.accept(f.AppendTo(nil), netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port), &f) {
+			t.Fatal("a frame is not handed out")
+		}
+		return f
+	}
+	first := hear(2, 1000)
+	other := first
+	other.Src = numbered(3)
+	if m := l.movedFrom(&first); m == nil || m.from.Port() != 1000 {
+		t.Errorf("it came from %v, want port 1000", m)
+	}
+	if m := l.movedFrom(&other); m != nil {
+		t.Errorf("another station's came from %v", m)
+	}
+	if m := l.movedFrom(&transport.Frame{Src: first.Src}); m != nil {
+		t.Errorf("one without a note came from %v", m)
 	}
 }

@@ -48,7 +48,7 @@ func TestStations_GiveWay(t *testing.T) {
 			l.stations.tick() // as 64 polls do
 			f := plainFrame(l.mac)
 			f.Src, f.Payload = numbered(n), []byte("here")
-			if l.moved = l.moved[:0]; !l.accept(f.AppendTo(nil), at, &f) {
+			if !l.accept(f.AppendTo(nil), at, &f) {
 				t.Fatalf("keys %v: station %d is not handed out", keys, n)
 			}
 			l.Authentic(&f)

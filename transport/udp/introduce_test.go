@@ -318,7 +318,7 @@ func TestIntroductions_OfThoseWhoAreKnown(t *testing.T) {
 			l.introduced(&transport.Frame{Payload: appendStation(nil, mac, at)})
 			if f := plainFrame(l.mac); proved {
 				f.Src, f.Payload = mac, []byte("proof")
-				if l.moved = nil; !l.accept(f.AppendTo(nil), from, &f) {
+				if !l.accept(f.AppendTo(nil), from, &f) {
 					t.Fatal("a frame is not handed out")
 				}
 				l.Authentic(&f)

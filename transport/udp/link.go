@@ -40,7 +40,8 @@ type Link struct {
 	authenticated atomic.Bool        // who polls authenticates frames
 	polls         uint64             // of the polling goroutine
 	heard         recent             // likewise; the sender of the last frame
-	moved         []moved            // likewise, of the last Poll
+	moved         [maxMoved]moved    // likewise; by Frame.Origin
+	origin        uint32             // likewise; of the last one of these
 	retold        tokenbucket.Bucket // likewise; of introductions that are made again
 	respread      tokenbucket.Bucket // likewise; of those to all others
 	learned       tokenbucket.Bucket // likewise; of changes of the tentative stations

@@ -2,20 +2,21 @@ package udp
 
 import (
 	"net/netip"
-	"unsafe"
 
 	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/transport"
 )
 
-// moved is a frame of the last Poll that came from elsewhere than its station is.
+// moved is a frame that came from elsewhere than its station is.
 type moved struct {
-	payload *byte
-	from    netip.AddrPort
+	origin uint32 // of the frame; 0: none
+	src    transport.MAC
+	from   netip.AddrPort
 }
 
-// maxMoved bounds how many of those are noted a Poll. A flood of forged ones may delay a move.
-const maxMoved = 64
+// maxMoved is how many of those are noted: the last ones. They are more than a Poll of mcd's has,
+// as a wrapper may hand out a frame later. A flood of forged ones may delay a move.
+const maxMoved = 256
 
 // tickPolls is how many polls go by the time of one of them, as a look at the clock takes 24 ns. It
 // is read behind each Wait, too.
@@ -30,7 +31,6 @@ func (l *Link) Poll(frames []transport.Frame) (int, error) {
 	if l.polls++; l.polls%tickPolls == 0 {
 		l.stations.tick()
 	}
-	l.moved = l.moved[:0]
 	l.stamps.reset()
 	n, bytes, err := 0, 0, error(nil)
 	if len(frames) > 0 && !l.socket.pending() {
@@ -97,9 +97,7 @@ func (l *Link) comesFrom(f *transport.Frame, from netip.AddrPort) bool {
 			l.rx.malformed.Add(1)
 			return false
 		}
-		if len(f.Payload) > 0 && len(l.moved) < maxMoved {
-			l.moved = append(l.moved, moved{unsafe.SliceData(f.Payload), from})
-		}
+		l.noteMoved(f, from)
 	default:
 		l.stations.note(s)
 	}
@@ -131,12 +129,21 @@ func (l *Link) heardOf(mac transport.MAC, at netip.AddrPort) *station {
 	return &station{mac: mac, at: at, address: l.socket.address(at), tentative: l.authenticated.Load()}
 }
 
-// movedFrom returns where a frame of the last Poll came from, or nil: from where its station is.
-func (l *Link) movedFrom(f *transport.Frame) *moved {
-	for i := range l.moved {
-		if m := &l.moved[i]; len(f.Payload) > 0 && m.payload == unsafe.SliceData(f.Payload) {
-			return m
-		}
+// noteMoved notes where a frame came from.
+func (l *Link) noteMoved(f *transport.Frame, from netip.AddrPort) {
+	if l.origin++; l.origin == 0 {
+		l.origin = 1
 	}
-	return nil
+	f.Origin = l.origin
+	l.moved[f.Origin%maxMoved] = moved{f.Origin, f.Src, from}
+}
+
+// movedFrom returns where a frame, or a copy of it, came from, or nil: from where its station is,
+// or too long ago.
+func (l *Link) movedFrom(f *transport.Frame) *moved {
+	m := &l.moved[f.Origin%maxMoved]
+	if f.Origin == 0 || m.origin != f.Origin || m.src != f.Src {
+		return nil
+	}
+	return m
 }

@@ -27,7 +27,7 @@ type ControllerConfig struct {
 	// MaxChanges is the largest number of pairs that change in one period: 8.
 	MaxChanges int
 	// FlapDamping is how long a pair that has changed is left alone: 10 periods. It doubles each
-	// time that the pair changes again soon after.
+	// time that the pair changes again soon after, and halves for each such time that it does not.
 	FlapDamping time.Duration
 	// MinUtilization is the utilisation of the worst link below which nothing changes, unless a VID
 	// does not connect its pair: 0.1. (Programs that compute and exchange in turn collide although

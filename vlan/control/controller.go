@@ -42,7 +42,10 @@ import (
 // A plan that leaves a pair that talks without a path, as its VLAN has lost a cable, is worse than
 // each one that does not, whatever their links carry.
 //
-// Counters of nodes may be missing, for a while or always. The pairs of these nodes do not change.
+// Pairs that no VID of the plan connects are left out: see Notices.
+//
+// Counters of nodes may be missing, for a while or always. The pairs of these nodes do not change,
+// and their last rates go on to count, but for those to nodes that send them nothing any more.
 //
 // Source: the autonomous control of VFREC §3.2, which the paper leaves open. Demand estimation:
 // Hedera, Al-Fares et al., NSDI 2010, §4.
@@ -50,7 +53,8 @@ type Controller struct {
 	cfg      ControllerConfig
 	topology *topology.Topology
 	paths    *topology.Paths
-	plan     *plan.Plan // in force, as far as is known
+	plan     *plan.Plan      // in force, as far as is known
+	vids     []transport.VID // that pairs may get
 	deadline monotime.Time
 
 	meter     meter
@@ -63,6 +67,10 @@ type Controller struct {
 	trial  []Decision // the changes under evaluation
 	rests  map[plan.Pair]rest
 	log    []Decision
+
+	notices []string           // of the latest Advance
+	cutOff  map[plan.Pair]bool // pairs that were told of: no VID connects them
+	fast    map[int]bool       // nodes that were told of: they send more than their cables carry
 
 	external map[plan.Pair]int // periods in a row in which a pair used another VID than plan says
 }
@@ -82,11 +90,14 @@ func NewController(
 	if err != nil {
 		return nil, fmt.Errorf("control: %w", err)
 	}
-	return &Controller{
+	c := &Controller{
 		cfg: cfg, topology: t, paths: paths, plan: inForce, deadline: now.Add(cfg.Period),
 		meter: newMeter(t), estimator: newDemandEstimator(t),
 		rests: make(map[plan.Pair]rest), external: make(map[plan.Pair]int),
-	}, nil
+		cutOff: make(map[plan.Pair]bool), fast: make(map[int]bool),
+	}
+	c.vids = c.usableVIDs()
+	return c, nil
 }
 
 // controllable reports whether a controller can begin with a plan.
@@ -108,7 +119,9 @@ func (c *Controller) Replace(p *plan.Plan) error {
 		return err
 	}
 	c.plan, c.before, c.trial, c.streak = p, nil, nil, 0
+	c.vids = c.usableVIDs()
 	clear(c.external)
+	clear(c.cutOff)
 	return nil
 }
 
@@ -164,11 +177,14 @@ func (c *Controller) Advance(now monotime.Time, out []Decision) []Decision {
 		return out
 	}
 	c.deadline = now.Add(c.cfg.Period)
+	c.notices = nil
 	seen, ok := c.meter.endPeriod()
 	if !ok {
 		return out // the first samples: there is nothing to compare them with
 	}
 	c.adopt(now, seen)
+	seen.flows = c.leaveOut(seen.flows)
+	c.doubtRates(seen.tooFast)
 	demand := c.estimator.estimate(seen, c.paths, c.plan)
 	c.remember(demand)
 	if c.before != nil {

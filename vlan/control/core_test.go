@@ -95,26 +95,24 @@ func TestFailoverConfigBounds(t *testing.T) {
 	}
 }
 
-// A pair that changes rests for FlapDamping; if it changes soon after, for twice as long each time,
-// up to a bound; long after, for FlapDamping again.
+// A pair that changes rests for FlapDamping, and for twice as long each time that it changes again
+// soon, up to a bound. Each quiet rest afterwards halves that.
 func TestPairsRestLongerEachTime(t *testing.T) {
-	c := &Controller{cfg: ControllerConfig{FlapDamping: time.Second}, rests: make(map[plan.Pair]rest)}
+	const second = time.Second
+	c := &Controller{cfg: ControllerConfig{FlapDamping: second}, rests: make(map[plan.Pair]rest)}
 	p := plan.Pair{A: 1, B: 2}
 	now := monotime.At(time.Hour)
-	length := time.Second
-	for range 10 {
-		c.dampen(now, p)
-		if got := c.rests[p].until.Sub(now); got != length {
-			t.Fatalf("rests for %v, want %v", got, length)
+	for i, change := range []struct{ quiet, length time.Duration }{ // quiet: since the rest before
+		{0, second}, {0, 2 * second}, {2*second - 1, 4 * second}, {-1, 8 * second}, {0, 16 * second}, {0, 32 * second},
+		{0, 64 * second}, {0, 64 * second}, {64*second - 1, 64 * second}, // the bound
+		{64 * second, 64 * second}, {128*second - 1, 64 * second}, {128 * second, 32 * second}, {32 * second, 32 * second},
+		{4 * 32 * second, 4 * second}, {1000 * time.Hour, second}, {second, second}, {0, 2 * second},
+	} {
+		now = now.Add(change.quiet)
+		if c.dampen(now, p); c.rests[p].until.Sub(now) != change.length {
+			t.Errorf("change %d, after %v: rests for %v, want %v", i, change.quiet, c.rests[p].until.Sub(now), change.length)
 		}
-		now = c.rests[p].until.Add(c.rests[p].length) // just soon enough
-		length = min(2*length, 64*time.Second)
-	}
-	c.dampen(now, p)
-	now = c.rests[p].until.Add(c.rests[p].length + 1)
-	c.dampen(now, p)
-	if got := c.rests[p].until.Sub(now); got != time.Second {
-		t.Errorf("long after: rests for %v", got)
+		now = c.rests[p].until
 	}
 	if other := (plan.Pair{A: 1, B: 3}); c.rests[other] != (rest{}) {
 		t.Error("another pair rests")
@@ -222,12 +220,12 @@ func TestExternalChangesLastTwoPeriods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const replaced transport.VID = 4000
+	const replaced, silent transport.VID = 4000, 4001
 	pair := plan.Pair{A: 0, B: 2}
 	for i, c2 := range []struct {
 		used, want transport.VID
 	}{
-		{2, 1}, {1, 1}, {2, 1}, {several, 1}, {2, 2}, {2, 2}, // once, and in two periods between which it is not known
+		{2, 1}, {1, 1}, {2, 1}, {several, 1}, {2, 1}, {silent, 1}, {2, 1}, {2, 2}, {2, 2}, // once, and in two that others part
 		{3, 2}, {3, 3}, {1, 3}, {1, 1}, // again and again, at once
 		{2, 1}, {replaced, 1}, {2, 1}, {2, 2},
 	} {
@@ -237,8 +235,11 @@ func TestExternalChangesLastTwoPeriods(t *testing.T) {
 			}
 			continue
 		}
-		before := c.Plan()
-		c.adopt(monotime.At(time.Duration(i)*time.Second), observation{vids: map[plan.Pair]transport.VID{pair: c2.used}})
+		before, used := c.Plan(), map[plan.Pair]transport.VID{pair: c2.used}
+		if c2.used == silent {
+			used = nil
+		}
+		c.adopt(monotime.At(time.Duration(i)*time.Second), observation{vids: used})
 		if got := c.plan.PairVID(0, 2); got != c2.want {
 			t.Errorf("period %d, by VID %d: the plan has VID %d, want %d", i, c2.used, got, c2.want)
 		}
@@ -470,7 +471,7 @@ func TestKeep(t *testing.T) {
 	for i := range c.meter.nodes[:5] {
 		c.meter.nodes[i].last = &reading{}
 	}
-	c.meter.nodes[4].missed = 1
+	c.meter.nodes[4].missing = true
 	c.rests[plan.Pair{A: 0, B: 2}] = rest{until: now.Add(1)}
 	c.rests[plan.Pair{A: 0, B: 3}] = rest{until: now}
 	keep := c.keep(now)

@@ -37,7 +37,8 @@ type rest struct {
 	length time.Duration
 }
 
-// remember adds the demand of a period to the average, and to the latest periods.
+// remember adds the demand of a period to the average, and to the latest periods. The average has
+// no pair that a plan from outside has left without a VID.
 func (c *Controller) remember(demand traffic.Matrix) {
 	first := len(c.past) == 0
 	if c.past = append(c.past, demand); len(c.past) > c.cfg.Hysteresis {
@@ -57,7 +58,7 @@ func (c *Controller) remember(demand traffic.Matrix) {
 		sum = append(sum, f)
 	}
 	c.mean = slices.DeleteFunc(sum.Normalise(), func(f traffic.Flow) bool {
-		return f.Rate < faint*c.topology.Hosts[f.From].Rate
+		return f.Rate < faint*c.topology.Hosts[f.From].Rate || !c.isConnected(f.From, f.To)
 	})
 }
 
@@ -107,8 +108,7 @@ func (c *Controller) propose(now monotime.Time) []Decision {
 	return c.trial
 }
 
-// better returns a plan with a gain that is worth its changes. ok is false if there is none, or if
-// a pair is cut off, so that no plan helps.
+// better returns a plan with a gain that is worth its changes. ok is false if there is none.
 func (c *Controller) better(now monotime.Time) (next *plan.Plan, r optimize.Report, ok bool) {
 	if _, u := c.Worst(); u < c.cfg.MinUtilization && !c.cutsOff(c.mean, c.plan) {
 		return nil, r, false
@@ -127,7 +127,7 @@ func effort(flows, vids int) int { return max(1, min(triesPerPath*flows*vids, ma
 // keep returns the test for pairs that are left alone: those that rest, and those with a node whose
 // counters are missing.
 func (c *Controller) keep(now monotime.Time) func(plan.Pair) bool {
-	missing := func(node int) bool { return c.meter.nodes[node].missed > 0 || c.meter.nodes[node].last == nil }
+	missing := func(node int) bool { return c.meter.nodes[node].missing || c.meter.nodes[node].last == nil }
 	return func(p plan.Pair) bool {
 		return missing(p.A) || missing(p.B) || now.Before(c.rests[p].until)
 	}
@@ -166,15 +166,17 @@ func (c *Controller) evaluate(now monotime.Time, demand traffic.Matrix) (back []
 	return back
 }
 
-// dampen lets a pair rest that changes now: for FlapDamping, or for twice as long as the last time
-// if it changes soon after that. So a pair changes ever more seldom while its changes do not last.
+// dampen lets a pair rest that changes now: for FlapDamping the first time, and then for twice as
+// long as the last time, which is halved first for each rest of that length in which the pair has
+// stayed as it was since. So a pair changes ever more seldom while its changes do not last, and one
+// quiet rest does not undo all of that. (Route flap damping, RFC 2439 §4.8: penalties decay.)
 func (c *Controller) dampen(now monotime.Time, p plan.Pair) {
 	r, before := c.rests[p]
-	if !before || now.After(r.until.Add(r.length)) {
-		r.length = c.cfg.FlapDamping
-	} else {
-		r.length = min(2*r.length, maxDamping*c.cfg.FlapDamping)
+	if before {
+		halvings := now.Sub(r.until) / r.length
+		r.length = min(2*(r.length>>max(0, halvings)), maxDamping*c.cfg.FlapDamping)
 	}
+	r.length = max(r.length, c.cfg.FlapDamping)
 	r.until = now.Add(r.length)
 	c.rests[p] = r
 }
@@ -183,19 +185,17 @@ func (c *Controller) dampen(now monotime.Time, p plan.Pair) {
 // They rest.
 func (c *Controller) adopt(now monotime.Time, seen observation) {
 	changed := make(map[plan.Pair]transport.VID)
+	before := c.external
+	c.external = make(map[plan.Pair]int) // pairs that do not, or are silent, begin anew
 	for _, p := range slices.SortedFunc(maps.Keys(seen.vids), plan.Pair.Compare) {
 		used, should := seen.vids[p], c.plan.PairVID(p.A, p.B)
-		if used == several {
+		if used == several || should == used || !c.paths.Has(used) || !slices.Contains(c.plan.VIDs, used) {
 			continue
 		}
-		if should == used || !c.paths.Has(used) || !slices.Contains(c.plan.VIDs, used) {
-			delete(c.external, p)
+		if periods := before[p] + 1; periods < externalPeriods {
+			c.external[p] = periods
 			continue
 		}
-		if c.external[p]++; c.external[p] < externalPeriods {
-			continue
-		}
-		delete(c.external, p)
 		changed[p] = used
 		c.dampen(now, p)
 		c.note(Decision{

@@ -69,8 +69,8 @@ func word[T ~int | ~uint8](i T, names ...string) string {
 
 func reverse(ch plan.Change) plan.Change { return plan.Change{Pair: ch.Pair, From: ch.To, To: ch.From} }
 
-// maxLog bounds the decisions that a Controller keeps, and maxNamed the pairs that an explanation
-// names.
+// maxLog bounds the decisions that a Controller keeps, and maxNamed the pairs, or nodes, that an
+// explanation names.
 const maxLog, maxNamed = 1000, 6
 
 // note appends to the log.
@@ -112,15 +112,23 @@ func shared(pairs []plan.Pair) string {
 	if len(pairs) == 1 {
 		return fmt.Sprintf("%v alone", pairs[0])
 	}
+	return fmt.Sprintf("pairs %s shared it", list(pairs))
+}
+
+// list names things, the first of many.
+func list[T any](all []T) string {
 	names := make([]string, 0, maxNamed)
-	for _, p := range pairs[:min(len(pairs), maxNamed)] {
-		names = append(names, p.String())
+	for _, one := range all[:min(len(all), maxNamed)] {
+		names = append(names, fmt.Sprint(one))
 	}
 	last := names[len(names)-1]
-	if more := len(pairs) - len(names); more > 0 {
+	if more := len(all) - len(names); more > 0 {
 		names, last = append(names, ""), fmt.Sprintf("%d more", more)
 	}
-	return fmt.Sprintf("pairs %s and %s shared it", strings.Join(names[:len(names)-1], ", "), last)
+	if len(names) == 1 {
+		return last
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + last
 }
 
 // explainRevert says why changes are reverted.

@@ -16,13 +16,18 @@ import (
 )
 
 const (
-	// maxMissed is the number of periods for which a node's last rates count as current when its
-	// counters cannot be read.
-	maxMissed = 3
-	// impossible is the multiple of a cable's rate above which a counter is broken, and the last
-	// rate to its destination counts instead. Counters count when a frame is queued, so a little
-	// more than the cable carries is possible.
+	// maxSilent is the number of periods in a row after which the last rate of a node whose
+	// counters cannot be read counts no longer: periods in which the destination, which sent
+	// something back when the node was last read, sends it nothing.
+	maxSilent = 3
+	// impossible is the multiple of a cable's rate above which a counter may be broken: the first
+	// time the last rate to its destination counts instead, and from the second time in a row on
+	// what is counted, as then it is rather the topology that is wrong. Counters count when a frame
+	// is queued, so a little more than the cable carries is possible.
 	impossible = 4
+	// tooFast is the multiple of its cable's rate above which a node is told of that sends so much
+	// in two periods in a row: that is more than queues take.
+	tooFast = 1.5
 	// comeBack is how long after a node's counters have begun anew its programs may still be coming
 	// back to its manager, each with all that it has counted: they try at least every 3 s.
 	comeBack = 4 * time.Second
@@ -55,6 +60,7 @@ type observation struct {
 	flows   traffic.Matrix
 	vids    map[plan.Pair]transport.VID // that pairs used, or several; not of missing nodes
 	missing []bool                      // by node: its counters could not be read, or begin anew
+	tooFast []int                       // nodes that send more than their cables are said to carry
 }
 
 // several is the VID of most frames to a destination, or of a pair, if there is no one such VID.
@@ -78,7 +84,9 @@ type nodeMeter struct {
 	pending *reading       // of this period
 	last    *reading       // of an earlier one
 	sent    map[int]sentBy // by destination, in the last period with a sample
-	missed  int            // periods since then
+	missing bool           // in the latest period
+	fast    int            // periods in a row with more than tooFast
+	total   topology.Rate  // to all destinations, as counted
 	anew    monotime.Time  // when counters were seen to begin anew; the origin: not of late
 }
 
@@ -95,8 +103,11 @@ type counter struct {
 
 // sentBy is the rate to a destination, and the VID of most of it, or several.
 type sentBy struct {
-	rate topology.Rate
-	vid  transport.VID
+	rate     topology.Rate
+	vid      transport.VID
+	doubtful bool // impossible, the last time
+	answered bool // the destination sent something back, in the same period
+	silent   int  // periods since then in which the destination, which was read, sent nothing
 }
 
 func newMeter(t *topology.Topology) meter { return meter{t.Hosts, make([]nodeMeter, len(t.Hosts))} }
@@ -131,31 +142,62 @@ func (m *meter) endPeriod() (o observation, ok bool) {
 	o = observation{vids: make(map[plan.Pair]transport.VID), missing: make([]bool, len(m.nodes))}
 	for from := range m.nodes {
 		n := &m.nodes[from]
-		if n.isComparable() {
-			n.compare(m.hosts[from].Rate)
-		} else {
+		n.missing = !n.isComparable()
+		if n.missing {
 			n.last, n.pending = cmp.Or(n.pending, n.last), nil
-			o.missing[from] = true
-			if n.missed++; n.missed > maxMissed {
-				n.sent = nil
-			}
+		} else if n.compare(m.hosts[from].Rate); n.fast >= 2 {
+			o.tooFast = append(o.tooFast, from)
 		}
+		o.missing[from] = n.missing
 		ok = ok || n.sent != nil
-		for _, to := range slices.Sorted(maps.Keys(n.sent)) {
-			if s := n.sent[to]; s.rate > 0 {
-				o.flows = append(o.flows, traffic.Flow{From: from, To: to, Rate: s.rate})
-				if o.missing[from] {
-					continue // it may send by another VID since
-				}
-				pair := plan.PairOf(from, to)
-				if vid, both := o.vids[pair]; both && vid != s.vid {
-					s.vid = several
-				}
-				o.vids[pair] = s.vid
-			}
-		}
+	}
+	for from := range m.nodes {
+		m.lookBack(from)
+		o.add(from, &m.nodes[from])
 	}
 	return o, ok
+}
+
+// add adds what a node has sent.
+func (o *observation) add(from int, n *nodeMeter) {
+	for _, to := range slices.Sorted(maps.Keys(n.sent)) {
+		s := n.sent[to]
+		if s.rate <= 0 {
+			continue
+		}
+		o.flows = append(o.flows, traffic.Flow{From: from, To: to, Rate: s.rate})
+		if n.missing {
+			continue // it may send by another VID since
+		}
+		pair := plan.PairOf(from, to)
+		if vid, both := o.vids[pair]; both && vid != s.vid {
+			s.vid = several
+		}
+		o.vids[pair] = s.vid
+	}
+}
+
+// lookBack notes which destinations have sent something back to a node, and forgets the rates of a
+// missing node to those that do no longer: it has ended, or has nothing for them. The other last
+// rates stay until the node is back, as its programs may well go on without its manager.
+func (m *meter) lookBack(from int) {
+	n := &m.nodes[from]
+	for to, s := range n.sent {
+		if m.nodes[to].missing {
+			continue // it cannot tell
+		}
+		switch back := m.nodes[to].sent[from].rate > 0; {
+		case !n.missing:
+			s.answered, s.silent = back, 0
+		case back:
+			s.silent = 0
+		case s.answered:
+			s.silent++
+		}
+		if n.sent[to] = s; s.silent >= maxSilent {
+			delete(n.sent, to)
+		}
+	}
 }
 
 // isComparable reports whether there is a pending reading, and its counters have not begun anew of
@@ -166,7 +208,7 @@ func (n *nodeMeter) isComparable() bool {
 	}
 	for c, had := range n.last.bytes {
 		if bytes, there := n.pending.bytes[c]; !there || bytes < had {
-			n.anew, n.missed = n.pending.at, 0
+			n.anew = n.pending.at
 			return false
 		}
 	}
@@ -174,7 +216,6 @@ func (n *nodeMeter) isComparable() bool {
 		n.anew = monotime.Time{}
 		return true
 	}
-	n.missed = 0 // it can be read: its last rates go on to count
 	return false
 }
 
@@ -182,7 +223,7 @@ func (n *nodeMeter) isComparable() bool {
 // counts from 0.
 func (n *nodeMeter) compare(cable topology.Rate) {
 	now, last := n.pending, n.last
-	n.pending, n.last, n.missed = nil, now, 0
+	n.pending, n.last = nil, now
 	if last == nil {
 		return
 	}
@@ -204,15 +245,20 @@ func (n *nodeMeter) compare(cable topology.Rate) {
 		sent[c.to] = t
 	}
 	before := n.sent
-	n.sent = make(map[int]sentBy)
+	n.sent, n.total = make(map[int]sentBy), 0
 	for to, t := range sent {
-		s := sentBy{topology.Rate(float64(t.bytes) * 8 / seconds), t.vid}
+		s := sentBy{rate: topology.Rate(float64(t.bytes) * 8 / seconds), vid: t.vid, doubtful: t.broken}
+		n.total += s.rate
 		if float64(t.most) < mostly*float64(t.bytes) {
 			s.vid = several
 		}
-		if t.broken {
+		if t.broken && !before[to].doubtful {
 			s = before[to]
+			s.doubtful = true
 		}
 		n.sent[to] = s
+	}
+	if n.fast++; n.total <= tooFast*cable {
+		n.fast = 0
 	}
 }

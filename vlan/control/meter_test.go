@@ -22,8 +22,8 @@ func meterOf(t *testing.T) (*topology.Topology, meter) {
 	return network, newMeter(network)
 }
 
-// A node is missing in a period without a sample of it, its last rates count for three periods, and
-// no longer. By which VIDs it sends meanwhile is not known.
+// A node is missing in a period without a sample of it, and its last rates go on to count. By which
+// VIDs it sends meanwhile is not known.
 func TestMeterMissesNodes(t *testing.T) {
 	_, m := meterOf(t)
 	now := monotime.At(time.Hour)
@@ -46,10 +46,73 @@ func TestMeterMissesNodes(t *testing.T) {
 	if !ok || len(o.flows) != 1 || o.flows[0] != (traffic.Flow{From: 0, To: 2, Rate: 8000}) || o.vids[plan.Pair{A: 0, B: 2}] != 1 {
 		t.Errorf("two samples: %+v, %v", o, ok)
 	}
-	for k := range 4 {
+	for k := range 100 {
+		o, ok := m.endPeriod()
+		if !o.missing[0] || !ok || len(o.flows) != 1 || o.flows[0].Rate != 8000 || len(o.vids) > 0 {
+			t.Errorf("%d periods without a sample: %+v, %v", k+1, o, ok)
+		}
+	}
+	now = now.Add(100 * time.Second)
+	read(0, 2000)
+	if o, _ := m.endPeriod(); o.missing[0] || len(o.flows) > 0 {
+		t.Errorf("it is back, and has sent nothing: %+v", o)
+	}
+}
+
+// A last rate of a missing node counts until the destination, which sent something back, has sent
+// nothing for three periods in a row. One that cannot be read, or never sent anything, says nothing.
+func TestMeterForgetsWhatNobodyAnswers(t *testing.T) {
+	const node, answers, mute, lost = 0, 1, 2, 3
+	network, err := topology.Parse("flat:4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMeter(network)
+	sent := make(map[int]map[int]uint64)
+	for second, c := range []struct {
+		gone bool // node and lost
+		back bool // answers sends
+		kept int  // flows from node
+	}{
+		{back: true}, {back: true, kept: 3},
+		{gone: true, kept: 3}, {gone: true, kept: 3}, {gone: true, back: true, kept: 3},
+		{gone: true, kept: 3}, {gone: true, kept: 3}, {gone: true, kept: 2}, {gone: true, back: true, kept: 2},
+		{kept: 3, back: true}, {kept: 3},
+		{gone: true, kept: 3}, {gone: true, kept: 3}, {gone: true, kept: 3}, {gone: true, kept: 3}, // it did not answer
+	} {
+		send := func(from, to int) {
+			if sent[from] == nil {
+				sent[from] = make(map[int]uint64)
+			}
+			sent[from][to] += 1000
+		}
+		for _, to := range []int{answers, mute, lost} {
+			send(node, to)
+		}
+		if send(lost, node); c.back {
+			send(answers, node)
+		}
+		for from := range network.Hosts {
+			if c.gone && (from == node || from == lost) {
+				continue
+			}
+			s := Sample{Node: from, At: monotime.At(time.Duration(second) * time.Second)}
+			for to, bytes := range sent[from] {
+				s.Sent = append(s.Sent, SentTo{Node: to, VID: 1, Bytes: bytes})
+			}
+			if err := m.observe(s); err != nil {
+				t.Fatal(err)
+			}
+		}
 		o, _ := m.endPeriod()
-		if !o.missing[0] || (len(o.flows) == 1) != (k < 3) || len(o.vids) > 0 {
-			t.Errorf("%d periods without a sample: %+v", k+1, o)
+		kept := 0
+		for _, f := range o.flows {
+			if f.From == node {
+				kept++
+			}
+		}
+		if kept != c.kept {
+			t.Errorf("second %d: %v, want %d flows of node 0", second, o.flows, c.kept)
 		}
 	}
 }
@@ -122,6 +185,49 @@ func TestMeterDoesNotBelieveTheImpossible(t *testing.T) {
 		o, _ = m.endPeriod()
 		if k > 0 && (len(o.flows) != 1 || o.flows[0].Rate != 16000) {
 			t.Errorf("reading %d: %v, want 16 kbit/s (a cable has %v)", k, o.flows, network.Hosts[0].Rate)
+		}
+	}
+}
+
+// What is impossible in two periods in a row is believed as it is counted, until it is possible.
+func TestMeterBelievesTheImpossibleTwice(t *testing.T) {
+	const gigabit = 125_000_000 // bytes a second
+	_, m := meterOf(t)
+	bytes := uint64(0)
+	for second, c := range []struct{ sent, seen uint64 }{
+		{0, 0}, {3, 3}, {5, 3}, {5, 5}, {9, 9}, {2, 2}, {7, 2}, {1, 1}, {8, 1}, {8, 8},
+	} {
+		bytes += c.sent * gigabit
+		s := Sample{Node: 0, At: monotime.At(time.Duration(second) * time.Second), Sent: []SentTo{{Node: 1, VID: 1, Bytes: bytes}}}
+		if err := m.observe(s); err != nil {
+			t.Fatal(err)
+		}
+		o, _ := m.endPeriod()
+		if want := (traffic.Flow{From: 0, To: 1, Rate: topology.Rate(c.seen) * topology.Gbps}); second > 0 && (len(o.flows) != 1 || o.flows[0] != want) {
+			t.Errorf("second %d: %v, want %v", second, o.flows, want)
+		}
+	}
+}
+
+// A node is too fast that sends more than one and a half of its cable's rate, in all, in two periods
+// in a row.
+func TestMeterFindsNodesThatAreTooFast(t *testing.T) {
+	const percent = 1_250_000 // bytes a second
+	_, m := meterOf(t)
+	first, second := uint64(0), uint64(0)
+	for k, c := range []struct {
+		by  [2]uint64 // to the others, in percent of the cable
+		too bool
+	}{{[2]uint64{}, false}, {[2]uint64{80, 80}, false}, {[2]uint64{80, 70}, false}, {[2]uint64{80, 71}, false}, {[2]uint64{80, 71}, true},
+		{[2]uint64{500, 0}, true}, {[2]uint64{0, 10}, false}, {[2]uint64{1e9, 0}, false}, {[2]uint64{1, 0}, false}} {
+		first, second = first+c.by[0]*percent, second+c.by[1]*percent
+		s := Sample{Node: 0, At: monotime.At(time.Duration(k) * time.Second), Sent: []SentTo{{Node: 1, VID: 1, Bytes: first}, {Node: 2, VID: 1, Bytes: second}}}
+		if err := m.observe(s); err != nil {
+			t.Fatal(err)
+		}
+		o, _ := m.endPeriod()
+		if slices.Equal(o.tooFast, []int{0}) != c.too || !c.too && len(o.tooFast) > 0 {
+			t.Errorf("second %d: too fast %v", k, o.tooFast)
 		}
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
-// Check reports why a network cannot carry the plan: nodes or VIDs that the network lacks, and
-// pairs that their VID does not connect. The plan must be valid. Errors: ErrInvalid, with a bounded
-// number of faults; topology.ErrInvalid.
+// Check reports why a network cannot carry the plan: nodes or VIDs that the network lacks, nodes
+// that have the name of the host in another one's place, and pairs that their VID does not connect.
+// The plan must be valid. Errors: ErrInvalid, with a bounded number of faults; topology.ErrInvalid.
 func (p *Plan) Check(t *topology.Topology) error {
 	if len(p.Nodes) != len(t.Hosts) {
 		return fmt.Errorf("%w: %s, but the topology has %s (want as many)",
@@ -30,6 +30,9 @@ func (p *Plan) Check(t *topology.Topology) error {
 				ErrInvalid, vid, topology.FormatVIDs(t.VIDs())))
 		}
 	}
+	if errs = append(errs, p.misplaced(t)...); len(errs) > strictyaml.MaxFaults {
+		return errors.Join(append(errs[:strictyaml.MaxFaults], errMore)...)
+	}
 	for a := range p.Nodes {
 		for b := a + 1; b < len(p.Nodes); b++ {
 			vid := p.PairVID(a, b)
@@ -44,6 +47,21 @@ func (p *Plan) Check(t *topology.Topology) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// misplaced returns an error for each node that has the name of another place's host.
+func (p *Plan) misplaced(t *topology.Topology) (errs []error) {
+	place := make(map[string]int, len(t.Hosts))
+	for k, h := range t.Hosts {
+		place[h.Name] = k
+	}
+	for k, n := range p.Nodes {
+		if at, known := place[n.Name]; known && n.Name != "" && at != k && t.Hosts[k].Name != n.Name {
+			errs = append(errs, fmt.Errorf("%w: node %d is %s, which is host %d of the topology"+
+				" (want the same order in both)", ErrInvalid, k, n.Name, at))
+		}
+	}
+	return errs
 }
 
 // errMore stands for the faults beyond strictyaml.MaxFaults.

@@ -33,6 +33,26 @@ func TestPlan_CheckOfTheRoundRobinPlanOnAFatTree(t *testing.T) {
 	}
 }
 
+// Nodes are the topology's hosts by their order: names that say otherwise are a fault, and names
+// that the topology does not have are none.
+func TestPlan_CheckOfNodesInAnotherOrder(t *testing.T) {
+	network := vbft(t, 2, 1, 2)
+	p := roundRobin(t, 4, 1)
+	for k, h := range network.Hosts {
+		p.Nodes[k].Name = h.Name
+	}
+	p.Nodes[3].Name = "elsewhere"
+	if err := p.Check(network); err != nil {
+		t.Error(err)
+	}
+	p.Nodes[0].Name, p.Nodes[2].Name = p.Nodes[2].Name, p.Nodes[0].Name
+	want := fmt.Sprintf("bad plan: node 0 is %[1]s, which is host 2 of the topology (want the same order in both)\n"+
+		"bad plan: node 2 is %[2]s, which is host 0 of the topology (want the same order in both)", network.Hosts[2].Name, network.Hosts[0].Name)
+	if err := p.Check(network); !errors.Is(err, plan.ErrInvalid) || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
 func TestPlan_CheckNamesAScreenOfVIDs(t *testing.T) {
 	var vids []transport.VID
 	for vid := range transport.VID(100) {

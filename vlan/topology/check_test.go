@@ -99,4 +99,8 @@ func TestSecondCableHasANameOfItsOwn(t *testing.T) {
 	if first, second := net.LinkName(1), net.LinkName(6); first != "leaf0-top1" || second != "leaf0-top1#2" {
 		t.Errorf("%s, %s", first, second)
 	}
+	net.Links[6].A, net.Links[6].B = net.Links[6].B, net.Links[6].A
+	if first, second := net.LinkName(1), net.LinkName(6); first != "leaf0-top1" || second != "leaf0-top1#2" {
+		t.Errorf("written the other way round: %s, %s", first, second)
+	}
 }

@@ -110,18 +110,20 @@ func runs(vids []transport.VID) (runs []string) {
 }
 
 // LinkName returns the name of link i in files and messages: leaf0-top1, or leaf0-top1#2 for the
-// second link with the same A and B.
+// second link between these two, whichever of them is its A.
 func (t *Topology) LinkName(i int) string { return t.LinkNames()[i] }
 
 // LinkNames returns the names of all links.
 func (t *Topology) LinkNames() []string {
 	names := make([]string, len(t.Links))
-	same := make(map[[2]int]int, len(t.Links))
+	same := make(map[[2]int][]int, len(t.Links)) // the links between two switches
 	for i, l := range t.Links {
-		ends := [2]int{l.A, l.B}
-		names[i] = t.Switches[l.A] + "-" + t.Switches[l.B]
-		if same[ends]++; same[ends] > 1 {
-			names[i] += fmt.Sprintf("#%d", same[ends])
+		ends := [2]int{min(l.A, l.B), max(l.A, l.B)}
+		same[ends] = append(same[ends], i)
+		first := t.Links[same[ends][0]]
+		names[i] = t.Switches[first.A] + "-" + t.Switches[first.B]
+		if n := len(same[ends]); n > 1 {
+			names[i] += fmt.Sprintf("#%d", n)
 		}
 	}
 	return names

@@ -37,8 +37,8 @@ func TestGeneration_Wraps(t *testing.T) {
 	}
 }
 
-// MCD §2.3 tells generations apart by one bit. A duplicate that is two barriers late has the
-// same bit.
+// Told apart by one bit, generations are mistaken: a duplicate that is two barriers late has the same
+// bit.
 func TestDuplicate_TwoBarriersLate(t *testing.T) {
 	for _, parityOnly := range []bool{false, true} {
 		a := newAlone(t, "concurrent", 1, 2)

@@ -43,8 +43,9 @@ type machine struct {
 // parity holds the messages of the generations that have one lowest bit. Two are needed: while some
 // members are in a generation, others may be in the next one, and none further.
 //
-// MCD §2.3 calls the bit a colour, and compares nothing else. The engine compares all 32 bits of
-// the generation before it looks here: a duplicate that is two barriers late has the same bit.
+// The engine compares all 32 bits of the generation before it looks here: a duplicate that is two
+// barriers late has the same bit. (MCD §2.3 has a colouring under study, by which messages do not
+// overtake a barrier, and does not say of how many colours.)
 type parity struct {
 	here []bool          // by index in plan.awaits
 	at   []monotime.Time // the instant that it came

@@ -14,7 +14,7 @@ import (
 
 // algorithms are those with which every promise is tested.
 var algorithms = []string{
-	"shuffle", "tree:2", "tree:3", "treetree:2", "concurrent", "star", "hier:3", "hier:4:star:shuffle", "chassis",
+	"shuffle", "tree:2", "tree:3", "treetree:2", "heap:2", "concurrent", "star", "hier:3", "hier:4:star:shuffle", "chassis",
 	"chassis-repeated", "stripe:2:tree:3", "redundant:2:concurrent",
 }
 

@@ -58,8 +58,7 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// With a generation's lowest bit alone, as MCD §2.3 has it, a message that is two barriers late
-// lets a node out early.
+// With a generation's lowest bit alone, a message that is two barriers late lets a node out early.
 func TestSimulation_FindsAPlantedBug(t *testing.T) {
 	const most = 10_000
 	events := 0

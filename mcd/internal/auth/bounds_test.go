@@ -43,19 +43,31 @@ func TestAsk_IsRepeated(t *testing.T) {
 	}
 }
 
-// Frames that wait for their senders' answers take 4 MiB at most.
+// Frames that wait for their senders' answers take 4 MiB at most. What is kept of those that were
+// first goes for others.
 func TestHeld_Bytes(t *testing.T) {
 	b := newNode(t, "b", 200, false, secret(1))
 	w := newNetwork(b)
 	text := strings.Repeat("x", 1400)
+	var all []*node
 	for i := range byte(60) { // 64 frames each are 5.1 MiB
 		a := newNode(t, "a"+string(rune('0'+i)), 1+i, false, secret(1))
+		all = append(all, a)
 		for range maxHeld {
 			b.receive(w.now, a.send(b.mac, text))
 		}
 	}
-	if n := b.v.heldBytes; n > 4<<20 || n <= 4<<20-len(text) {
+	if n := b.v.heldBytes; n > 4<<20 || n <= 4<<20-maxHeld*len(text) {
 		t.Errorf("%d bytes are kept", n)
+	}
+	const fit = 4 << 20 / (maxHeld * 1400) // senders
+	for i, a := range all {
+		if n, want := len(b.v.senders[a.sealer.incarnation].held), maxHeld; (i < len(all)-fit) != (n == 0) || n > 0 && n != want {
+			t.Errorf("of sender %d of %d, of which %d have room, %d frames are kept", i, len(all), fit, n)
+		}
+	}
+	if want := (len(all) - fit) * maxHeld; b.expired != want || b.verdicts[Held] != len(all)*maxHeld {
+		t.Errorf("%d of %d frames have expired, want %d", b.expired, b.verdicts[Held], want)
 	}
 }
 

@@ -114,9 +114,7 @@ func (v *Verifier) Contact(now monotime.Time, f *Frame, w *wire.Auth, out []Send
 		return verdict, out
 	}
 	var body wire.ContactBody
-	if !body.Parse(f.Payload) {
-		return BadTag, out // nobody who has a key sends that
-	}
+	body.Parse(f.Payload) // checkContact has looked at the length
 	if body.Has(wire.ContactResponse) {
 		out = v.response(now, f, w, &body, out)
 	}
@@ -167,11 +165,11 @@ func (v *Verifier) isAsked(now monotime.Time, mac transport.MAC) bool {
 
 func (v *Verifier) checkContact(f *Frame, w *wire.Auth) Verdict {
 	verdict := UnknownKey
-	for _, k := range v.keys {
+	for i, k := range v.keys {
 		if k.id != w.KeyID {
 			continue
 		}
-		if k.openContact(&v.scratch, f.Bytes, w, &f.Addresses) {
+		if openContact(v.hmacs[i], &v.scratch, f.Bytes, w, &f.Addresses) {
 			f.Payload = f.Bytes[wire.AuthHeaderLen:]
 			return Accepted
 		}
@@ -325,9 +323,7 @@ func (v *Verifier) forgetOne(now monotime.Time) {
 
 // forgetAll forgets all incarnations but this one. Its memory begins now.
 func (v *Verifier) forgetAll(now monotime.Time) {
-	for _, s := range v.senders {
-		v.expired += v.drop(s)
-	}
+	v.DropHeld()
 	clear(v.senders)
 	clear(v.byMAC)
 	clear(v.asks)

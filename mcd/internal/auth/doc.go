@@ -23,6 +23,7 @@
 //	Asked      frame, tag valid, new       Asked      kept, up to a bound
 //	Asked      response to a challenge     Fresh      what was kept is delivered, in order
 //	Asked      no response for askLife     Silent     what was kept is dropped
+//	Asked      others need the room        Asked      what was kept is dropped, first come first
 //	Silent     frame, within silence       Silent     dropped, unread
 //	Silent     frame, later, tag valid     Asked      kept; challenge
 //	Silent     response to a challenge     Fresh      -

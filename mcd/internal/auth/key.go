@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"hash"
 	"slices"
 
 	"github.com/rawlane/rawlane/mcd/internal/wire"
@@ -82,6 +83,7 @@ func (a *Addresses) put(b []byte) {
 type Scratch struct {
 	nonce [nonceLen]byte
 	tag   [wire.TagLen]byte
+	sum   [sha256.Size]byte
 }
 
 // Sealer seals the frames of one endpoint on one link. It is never changed, so that any number of
@@ -159,13 +161,17 @@ func openFrame(aead cipher.AEAD, t *Scratch, b []byte, w *wire.Auth, a *Addresse
 	return payload, err == nil
 }
 
-// contactTag returns the tag of a contact frame with the addresses in its place: HMAC with SHA-256
-// (RFC 2104), cut to its length. All nodes have that key, and an HMAC has no nonce that two of them
-// could use: running copies of one virtual machine would, and give the key of a GHASH away.
-func (k *Key) contactTag(b []byte) []byte {
-	mac := hmac.New(sha256.New, k.contact)
-	_, _ = mac.Write(b) // never fails
-	return mac.Sum(nil)[:wire.TagLen]
+// hmac returns what computes the tags of contact frames, for one goroutine at a time: HMAC with
+// SHA-256 (RFC 2104). All nodes have that key, and an HMAC has no nonce that two of them could use:
+// running copies of one virtual machine would, and give the key of a GHASH away.
+func (k *Key) hmac() hash.Hash { return hmac.New(sha256.New, k.contact) }
+
+// contactTag returns the tag of a contact frame with the addresses in its place, in the scratch
+// memory: the HMAC, cut to its length.
+func contactTag(m hash.Hash, t *Scratch, b []byte) []byte {
+	m.Reset()
+	_, _ = m.Write(b) // never fails
+	return m.Sum(t.sum[:0])[:wire.TagLen]
 }
 
 // SealContact writes the header of a contact frame before its body, and computes the tag.
@@ -174,14 +180,17 @@ func (k *Key) SealContact(b []byte, h *wire.Header, a *Addresses, incarnation, c
 	h.Kind = wire.Contact
 	wire.PutAuth(b, h, &w, len(b)-wire.AuthHeaderLen)
 	a.put(b[wire.TagOffset:])
-	copy(b[wire.TagOffset:], k.contactTag(b))
+	copy(b[wire.TagOffset:], contactTag(k.hmac(), new(Scratch), b))
 }
 
 // openContact checks the tag of a contact frame, and leaves the frame as it was. Contact frames are
-// never encrypted.
-func (k *Key) openContact(t *Scratch, b []byte, w *wire.Auth, a *Addresses) bool {
+// never encrypted, and all of one length: of others the tag is not computed.
+func openContact(m hash.Hash, t *Scratch, b []byte, w *wire.Auth, a *Addresses) bool {
+	if w.Encrypted || len(b) != wire.AuthHeaderLen+wire.ContactLen {
+		return false
+	}
 	field := t.takeTag(b, a)
-	ok := hmac.Equal(k.contactTag(b), t.tag[:])
+	ok := hmac.Equal(contactTag(m, t, b), t.tag[:])
 	copy(field, t.tag[:])
-	return ok && !w.Encrypted
+	return ok
 }

@@ -18,7 +18,8 @@ const (
 	// maxHeld is how many frames of one sender are kept until it answers. A peer sends about as
 	// many during an exchange of two frames.
 	maxHeld = 64
-	// maxHeldBytes is how many bytes are kept in all.
+	// maxHeldBytes is how many bytes are kept in all: at 10 Gbit/s they come within 3.4 ms, by
+	// which time one that is alive has answered, where the path is as fast.
 	maxHeldBytes = 4 << 20
 
 	// firstAsk is when a challenge is repeated; then after twice as long each time, to lastAsk,

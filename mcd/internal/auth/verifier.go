@@ -2,8 +2,10 @@ package auth
 
 import (
 	"cmp"
+	"container/list"
 	"crypto/cipher"
 	"crypto/sha256"
+	"hash"
 	"slices"
 
 	"github.com/rawlane/rawlane/internal/monotime"
@@ -50,6 +52,7 @@ type sender struct {
 	awaited     bool          // it is among Verifier.awaited
 	sessions    []*session    // one for each of the cluster's keys that it has used
 	held        []Frame
+	place       *list.Element // in Verifier.holders
 }
 
 // session is what a sender sealed with one of the cluster's keys.
@@ -68,6 +71,7 @@ type Frame struct {
 	Payload  []byte                // of an accepted frame, decrypted
 	Proves   bool                  // of a contact frame: its sender was not known to be alive before it
 	counter  uint64                // of a held frame
+	key      *Key                  // of an accepted frame: what it is sealed with
 }
 
 // Config of a verifier.
@@ -84,12 +88,14 @@ type Verifier struct {
 	bounds  bounds
 	since   monotime.Time // what was accepted since then is remembered
 	keys    []*Key
+	hmacs   []hash.Hash         // of the keys, in their order
 	retired [][sha256.Size]byte // hashes of the secrets that were valid since then, and are not
 	senders map[uint64]*sender  // by incarnation
 	byMAC   map[transport.MAC][]*sender
 	last    *sender // of the last accepted frame
 
 	unproven  []*sender // oldest first
+	holders   list.List // of *sender, unproven, of which something is kept: whose first frame came first
 	awaited   []*sender // those that are asked, and some that were since the last Advance
 	heldBytes int
 	released  []Frame
@@ -120,12 +126,16 @@ func New(cfg Config) *Verifier {
 	return v
 }
 
-// SetKeys replaces the keys that are valid. Senders stay known, unless one of the keys was valid
+// SetKeys replaces the keys that are valid. What is kept of senders that have not
+// answered, and no key opens now, is dropped. Senders stay known, unless one of the keys was valid
 // before and then not: which counters were used with it is forgotten, and so its old frames would
 // be new. All senders are unknown then, and what they have sent before now is refused.
 func (v *Verifier) SetKeys(now monotime.Time, keys []*Key) {
 	old := v.keys
-	v.keys = keys
+	v.keys, v.hmacs = keys, nil
+	for _, k := range keys {
+		v.hmacs = append(v.hmacs, k.hmac())
+	}
 	for _, k := range old {
 		if v.key(k.secret) == nil {
 			v.retired = append(v.retired, sha256.Sum256(k.secret))
@@ -141,6 +151,22 @@ func (v *Verifier) SetKeys(now monotime.Time, keys []*Key) {
 			x.key = cmp.Or(k, x.key)
 			return k == nil
 		})
+		v.dropRemoved(s)
+	}
+}
+
+// dropRemoved forgets what was kept of a sender and is sealed with a key that is not valid now.
+func (v *Verifier) dropRemoved(s *sender) {
+	s.held = slices.DeleteFunc(s.held, func(f Frame) bool {
+		removed := v.key(f.key.secret) == nil
+		if removed {
+			v.heldBytes -= len(f.Payload)
+			v.expired++
+		}
+		return removed
+	})
+	if len(s.held) == 0 {
+		v.drop(s)
 	}
 }
 
@@ -227,7 +253,7 @@ func (v *Verifier) check(s *sender, f *Frame, w *wire.Auth, plain *[]byte) Verdi
 		if w.Counter <= s.floor || !x.window.accept(w.Counter) {
 			return Replayed
 		}
-		f.Payload = payload
+		f.Payload, f.key = payload, k
 		return Accepted
 	}
 	return verdict
@@ -256,8 +282,11 @@ func (v *Verifier) hasKey(id uint8) bool {
 
 // hold keeps a frame until its sender has answered.
 func (v *Verifier) hold(s *sender, f *Frame, counter uint64) Verdict {
-	if len(s.held) >= v.bounds.held || v.heldBytes+len(f.Payload) > v.bounds.heldBytes {
+	if len(s.held) >= v.bounds.held || !v.makeRoom(s, len(f.Payload)) {
 		return Unanswered
+	}
+	if s.place == nil && !s.proven {
+		s.place = v.holders.PushBack(s)
 	}
 	kept := *f
 	kept.counter = counter
@@ -269,6 +298,23 @@ func (v *Verifier) hold(s *sender, f *Frame, counter uint64) Verdict {
 	return Held
 }
 
+// makeRoom makes room for so many bytes of a sender, and reports whether there is. What is kept of
+// the unproven sender that was first has to go, and not the newcomer: frames that were recorded of
+// incarnations that are gone, and are sent again, would take all room for as long as they come.
+// So what is kept of one that is alive stays until maxHeldBytes have come after it. One that has
+// proved to be alive, and is asked again, keeps what it has: what it has sent is accepted once, so
+// that hardly anything is left of it that somebody could send again.
+func (v *Verifier) makeRoom(s *sender, n int) bool {
+	for v.heldBytes+n > v.bounds.heldBytes {
+		first := v.holders.Front()
+		if first == nil || first.Value == s {
+			return false
+		}
+		v.expired += v.drop(first.Value.(*sender))
+	}
+	return true
+}
+
 // drop forgets what was kept of a sender, and returns how many frames.
 func (v *Verifier) drop(s *sender) int {
 	n := len(s.held)
@@ -276,7 +322,18 @@ func (v *Verifier) drop(s *sender) int {
 		v.heldBytes -= len(s.held[i].Payload)
 	}
 	s.held = nil
+	if s.place != nil {
+		v.holders.Remove(s.place)
+		s.place = nil
+	}
 	return n
+}
+
+// DropHeld forgets all that is kept: it has expired.
+func (v *Verifier) DropHeld() {
+	for _, s := range v.senders {
+		v.expired += v.drop(s)
+	}
 }
 
 // Released returns the frames that were kept of senders that have answered since the last call, in

@@ -64,7 +64,7 @@ type Counters struct {
 	Retransmitted    uint64 `json:"retransmitted"`     // of these, not for the first time
 	Acks             uint64 `json:"acks"`              // acknowledgements without data
 	Delivered        uint64 `json:"delivered"`         // data frames, in order
-	OutOfOrder       uint64 `json:"out_of_order"`      // kept behind a gap, or while the lane was held
+	OutOfOrder       uint64 `json:"out_of_order"`      // kept behind a gap, or a frame that is held
 	Duplicate        uint64 `json:"duplicate"`         // had arrived before
 	BeyondWindow     uint64 `json:"beyond_window"`     // too far ahead: dropped
 	StaleIncarnation uint64 `json:"stale_incarnation"` // of or for a former incarnation: dropped
@@ -122,7 +122,7 @@ func (c *Conn) resetLanes() {
 			}
 		}
 		*l = lane{}
-		l.sender.init(c.cfg.InitialSequence, c.cfg.Train)
+		l.sender.init(c.cfg.InitialSequence, &c.cfg)
 		l.receiver.init(c.cfg.InitialSequence)
 	}
 	c.rtt = congestion.RTT{}

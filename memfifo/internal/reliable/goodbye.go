@@ -29,7 +29,7 @@ func (c *Conn) Close() {
 func (c *Conn) Closing() bool { return c.state == Closing || c.due[ByeAck] }
 
 func (c *Conn) onByeSent(now monotime.Time) {
-	c.byeDeadline = now.Add(min(baseRTO(&c.rtt)<<c.byes, maxRTO))
+	c.byeDeadline = now.Add(backOff(baseRTO(&c.rtt, c.cfg.rtoLimit()), c.byes))
 	c.byes++
 }
 

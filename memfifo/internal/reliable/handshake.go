@@ -26,7 +26,7 @@ func (c *Conn) advanceHandshake(now monotime.Time) Event {
 	silent := c.silence.expired(now, c.helloDeadline, c.cfg.PeerTimeout)
 	c.due[Hello] = true
 	c.helloBackoff++
-	c.helloDeadline = now.Add(min(initialRTO<<min(c.helloBackoff, maxBackoff), maxRTO))
+	c.helloDeadline = now.Add(backOff(initialRTO, c.helloBackoff))
 	if silent {
 		return PeerSilent
 	}

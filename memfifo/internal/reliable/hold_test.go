@@ -136,6 +136,21 @@ func TestHold_OneLaneOnly(t *testing.T) {
 	}
 }
 
+// The frame that holds its lane has arrived: when it comes again, it is a duplicate. Those behind it
+// are out of order.
+func TestHold_WhatItCounts(t *testing.T) {
+	p := newPair(t, 120).open()
+	frames := p.apart(3)
+	p.holding()
+	was := *p.ends[1].c.cfg.Counters
+	p.inTransit[1] = [][]byte{frames[0], frames[0], frames[1], frames[0], frames[1], frames[2]}
+	p.deliver(1)
+	is := *p.ends[1].c.cfg.Counters
+	if dup, ooo, done := is.Duplicate-was.Duplicate, is.OutOfOrder-was.OutOfOrder, is.Delivered-was.Delivered; dup != 3 || ooo != 2 || done != 0 {
+		t.Errorf("%d duplicates, %d out of order, %d delivered; want 3, 2 and 0", dup, ooo, done)
+	}
+}
+
 // A lane is held in the middle of a frame that arrived out of order, again and again.
 func TestHold_OutOfOrderFrame(t *testing.T) {
 	p := newPair(t, 256).open()

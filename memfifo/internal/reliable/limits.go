@@ -37,8 +37,9 @@ const (
 	// ackDelay is how long an acknowledgement waits for data to piggyback on (max_ack_delay, RFC
 	// 9000 §13.2.1).
 	ackDelay = 500 * time.Microsecond
-	// initialRTO applies before the first sample. minRTO is several scheduler slices, maxRTO what
-	// a user still waits for. RFC 6298 §2.
+	// initialRTO applies before the first sample. minRTO is several scheduler slices. maxRTO is
+	// what a user still waits for: it bounds the backoff. What was measured has its bound in
+	// rtoLimit. RFC 6298 §2.
 	initialRTO = 10 * time.Millisecond
 	minRTO     = 2 * time.Millisecond
 	maxRTO     = 100 * time.Millisecond
@@ -53,7 +54,8 @@ const (
 	// DefaultPeerTimeout is how long a peer that owes an answer may be silent.
 	DefaultPeerTimeout = 2 * time.Second
 	// minRetries is how often a peer is asked meanwhile, at least: a process that was suspended
-	// itself has not asked.
+	// itself has not asked. So a part of the timeout is the longest RTO, and the longest round trip
+	// of a path that works well: 250 ms.
 	minRetries = 8
 	// maxByes is how often a bye is sent at most: all are lost once in 3 million times where 5 % of
 	// the frames are, and a peer that has gone unheard costs 31 RTOs: 62 ms, if they are short.

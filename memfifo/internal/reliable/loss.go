@@ -8,13 +8,23 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
-// baseRTO is the retransmission timeout without backoff; RFC 6298 §2.
-func baseRTO(rtt *congestion.RTT) time.Duration {
+// baseRTO is the retransmission timeout without backoff, limit at most; RFC 6298 §2.
+func baseRTO(rtt *congestion.RTT, limit time.Duration) time.Duration {
 	if !rtt.HasSample() {
 		return initialRTO
 	}
-	return min(max(minRTO, rtt.RTO(0, ackDelay)), maxRTO)
+	return min(max(minRTO, rtt.RTO(0, ackDelay)), limit)
 }
+
+// backOff doubles a retransmission timeout n times. It ends at maxRTO, or where it began: on a path
+// that is longer, whatever was sent earlier again would be sent in vain. Source: RFC 6298 §5.5.
+func backOff(base time.Duration, n uint) time.Duration {
+	return min(base<<min(n, maxBackoff), max(maxRTO, base))
+}
+
+// rtoLimit is the longest baseRTO: within the peer timeout a peer has to be asked minRetries times.
+// A shorter one than maxRTO would do no more for that than the backoff allows.
+func (c *Config) rtoLimit() time.Duration { return max(maxRTO, c.PeerTimeout/minRetries) }
 
 // isOldAck reports whether an acknowledgement, of data, says nothing new.
 func (s *sender) isOldAck(h *Header) bool { return h.Ack == s.una && creditLimit(h) == s.creditLimit }

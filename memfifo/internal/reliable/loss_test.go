@@ -82,20 +82,20 @@ func TestLost_Congestion(t *testing.T) {
 	a.write(p.now, Requests, 100)
 	p.send(0)
 	p.inTransit[1] = nil
-	p.after(0, baseRTO(&a.c.rtt))
+	p.after(0, baseRTO(&a.c.rtt, maxRTO))
 	if s.reno.Window() != 4 { // minWindow
 		t.Errorf("after a timeout: %d", s.reno.Window())
 	}
 }
 
 // The RTO doubles without acknowledgements, up to maxRTO, and is as before after the next one. It
-// follows the round-trip time.
+// follows the round-trip time, also where that is longer than maxRTO.
 func TestLost_Timeouts(t *testing.T) {
 	p := newPair(t, 120).open()
 	a := p.ends[0]
 	a.write(p.now, Requests, 20)
 	p.send(0)
-	timeout := baseRTO(&a.c.rtt)
+	timeout := baseRTO(&a.c.rtt, maxRTO)
 	for range 8 {
 		p.inTransit[1] = nil
 		p.after(0, timeout)
@@ -105,10 +105,10 @@ func TestLost_Timeouts(t *testing.T) {
 	a.write(p.now, Requests, 20)
 	p.send(0)
 	p.inTransit[1] = nil
-	p.after(0, baseRTO(&a.c.rtt))
+	p.after(0, baseRTO(&a.c.rtt, maxRTO))
 	p.settle()
 
-	for _, trip := range []time.Duration{20 * time.Microsecond, 5 * time.Millisecond, 30 * time.Millisecond, 20 * time.Microsecond} {
+	for _, trip := range []time.Duration{20 * time.Microsecond, 5 * time.Millisecond, 30 * time.Millisecond, 200 * time.Millisecond, 20 * time.Microsecond} {
 		for range 100 {
 			a.write(p.now, Requests, 20)
 			p.send(0)
@@ -117,7 +117,7 @@ func TestLost_Timeouts(t *testing.T) {
 			p.send(1)
 			p.deliver(0)
 		}
-		is := baseRTO(&a.c.rtt)
+		is := baseRTO(&a.c.rtt, a.c.cfg.rtoLimit())
 		if is < minRTO || is < trip || is > trip+trip/2+minRTO {
 			t.Errorf("round trip %v: timeout %v", trip, is)
 		}
@@ -171,17 +171,27 @@ func TestMark_AndRoom(t *testing.T) {
 }
 
 // Without a sample the RTO is the initial one, whatever the least is; with one it has both bounds.
+// The upper one is what the peer timeout allows: an eighth of it, and not less than a tenth of a second.
 func TestRTO_RFC6298_2(t *testing.T) {
 	for _, x := range []struct {
-		samples []time.Duration
-		want    time.Duration
+		samples     []time.Duration
+		peerTimeout time.Duration
+		want        time.Duration
 	}{
-		{nil, 10 * time.Millisecond},
-		{[]time.Duration{time.Microsecond}, 2 * time.Millisecond},
-		{[]time.Duration{2 * time.Millisecond}, 2*time.Millisecond + 4*time.Millisecond + 500*time.Microsecond},
-		{[]time.Duration{time.Second}, 100 * time.Millisecond},
+		{nil, 2 * time.Second, 10 * time.Millisecond},
+		{[]time.Duration{time.Microsecond}, 2 * time.Second, 2 * time.Millisecond},
+		{[]time.Duration{2 * time.Millisecond}, 2 * time.Second, 2*time.Millisecond + 4*time.Millisecond + 500*time.Microsecond},
+		{[]time.Duration{60 * time.Millisecond}, 2 * time.Second, 180*time.Millisecond + 500*time.Microsecond},
+		{[]time.Duration{time.Second}, 2 * time.Second, 250 * time.Millisecond},
+		{[]time.Duration{time.Second}, 20 * time.Second, 2500 * time.Millisecond},
+		{[]time.Duration{time.Second}, 200 * time.Millisecond, 100 * time.Millisecond},
 	} {
-		p := newPair(t, 120).open()
+		p := newPair(t, 120)
+		for _, e := range p.ends {
+			e.c.cfg.PeerTimeout = x.peerTimeout
+			e.c.resetLanes()
+		}
+		p.open()
 		a := p.ends[0]
 		a.c.rtt = congestion.RTT{}
 		for _, sample := range x.samples {
@@ -190,7 +200,7 @@ func TestRTO_RFC6298_2(t *testing.T) {
 		a.write(p.now, Requests, 20)
 		p.send(0)
 		if got := a.c.lanes[Requests].rtoDeadline.Sub(p.now); got != x.want {
-			t.Errorf("samples %v: the RTO is %v, want %v", x.samples, got, x.want)
+			t.Errorf("samples %v, peer timeout %v: the RTO is %v, want %v", x.samples, x.peerTimeout, got, x.want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package reliable
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -29,6 +30,50 @@ func TestPath_ThatChangesIsMeasured(t *testing.T) {
 		}
 		if again := s.c.cfg.Counters.Retransmitted - before; again > 0 {
 			t.Errorf("a round trip of %v: %d frames sent twice", trip, again)
+		}
+	}
+}
+
+// A path whose round trip is longer than maxRTO, and not than an eighth of the peer timeout, is used as
+// a shorter one is: nothing is sent twice, nobody is asked, and each round trip brings a few frames, or half a window.
+func TestPath_LongerThanTheBackoff(t *testing.T) {
+	for _, trip := range []time.Duration{90 * time.Millisecond, 120 * time.Millisecond, 200 * time.Millisecond, 240 * time.Millisecond} {
+		for _, round := range []int{0, 8, Window} {
+			n := newIncast(fastLine, 1, Window, 1)
+			s := n.senders[0]
+			s.round = round
+			n.hop = trip / 4
+			until := n.start.Add(40 * trip)
+			n.runUntil(t, until)
+			before := *s.c.cfg.Counters
+			const trips = 50
+			n.runUntil(t, until.Add(trips*trip))
+			is := s.c.cfg.Counters
+			if again, acks := is.Retransmitted-before.Retransmitted, is.Acks-before.Acks; again > 0 || acks > 0 {
+				t.Errorf("a round trip of %v, %d at once: %d frames sent twice, %d probes", trip, round, again, acks)
+			}
+			least := 9 * trips / 10 * min(cmp.Or(round, Window), Window/2)
+			if sent := int(is.Sent - before.Sent); sent < least {
+				t.Errorf("a round trip of %v, %d at once: %d frames in %d round trips, want %d", trip, round, sent, trips, least)
+			}
+		}
+	}
+}
+
+// However long the path is, or seemed to be as its peer stood still, its silence is noticed within
+// two eighths of the peer timeout after it.
+func TestPath_SilenceBehindALongOne(t *testing.T) {
+	for _, trip := range []time.Duration{time.Millisecond, 90 * time.Millisecond, 120 * time.Millisecond, 240 * time.Millisecond, time.Minute} {
+		p := newPair(t, 120).open()
+		a := p.ends[0]
+		a.c.rtt = congestion.RTT{}
+		for range 20 {
+			a.c.rtt.Update(trip)
+		}
+		began := p.now
+		p.cut(0)
+		if took := p.now.Sub(began); a.failures != 1 || took < DefaultPeerTimeout || took > DefaultPeerTimeout*10/8 {
+			t.Errorf("a round trip of %v: %d failures, after %v", trip, a.failures, took)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func (r *receiver) arrive(h *Header, records []byte, now monotime.Time, cfg *Con
 		cfg.Counters.Duplicate++
 	case ahead >= ReorderWindow:
 		cfg.Counters.BeyondWindow++ // the sender retransmits it
-	case ahead > 0 || r.rest != nil:
+	case ahead > 0:
 		cfg.Counters.OutOfOrder++
 		r.keep(h.Sequence, records, cfg.Alloc)
 	default:

@@ -30,6 +30,7 @@ type sender struct {
 	recoveryPoint uint32        // recovery ends when all before it is acknowledged; RFC 6582 §3.2 (recover)
 	newest        newest        // delivery
 	recoverySince monotime.Time // when it began; valid in recovery
+	rtoLimit      time.Duration // of baseRTO
 	rtoDeadline   monotime.Time // of the retransmission timer; valid if awaitsAck
 	backoff       uint          // RTOs since the last progress; RFC 6298 §5.5
 	sampled       bool          // there is a sample of the round-trip time since the last RTO
@@ -58,9 +59,10 @@ const (
 	packetLost                 // to be retransmitted
 )
 
-func (s *sender) init(sequence uint32, train int) {
+func (s *sender) init(sequence uint32, cfg *Config) {
 	s.una, s.nxt, s.queued, s.ackRequestEnd, s.released = sequence, sequence, sequence, sequence, sequence
-	s.train = uint32(min(trainFrames, train))
+	s.train = uint32(min(trainFrames, cfg.Train))
+	s.rtoLimit = cfg.rtoLimit()
 	s.creditLimit = sequence + Window
 	s.reno = congestion.NewNewReno(&renoConfig)
 }
@@ -192,7 +194,7 @@ func (s *sender) onRefused(sequence uint32) bool {
 
 // rto returns the retransmission timeout with its backoff.
 func (s *sender) rto(rtt *congestion.RTT) time.Duration {
-	return min(baseRTO(rtt)<<min(s.backoff, maxBackoff), maxRTO)
+	return backOff(baseRTO(rtt, s.rtoLimit), s.backoff)
 }
 
 // awaitsAck reports whether an acknowledgement is due: of a frame in flight, or with credit for

@@ -215,7 +215,7 @@ func (r *run) crash() {
 		return
 	}
 	leaving := r.nodes[i].peers
-	r.After(2*maxByes*maxRTO+DefaultPeerTimeout, func() { // longer than the longest pause
+	r.After(maxByes*DefaultPeerTimeout/minRetries+DefaultPeerTimeout, func() { // longer than the longest pause
 		for _, s := range leaving {
 			if s != nil && !s.dead && s.c.state != Idle {
 				r.fail("%d still says bye to %d", s.node, s.peer)

@@ -104,7 +104,7 @@ var rows = map[string]func(t *testing.T){
 		p.ends[0].write(p.now, Requests, 20)
 		p.send(0)
 		p.inTransit[1] = nil
-		p.after(0, baseRTO(&p.ends[0].c.rtt))
+		p.after(0, baseRTO(&p.ends[0].c.rtt, maxRTO))
 		p.want(1, "2:20! ack!")
 		p.is(0, Open)
 	},
@@ -158,7 +158,7 @@ var rows = map[string]func(t *testing.T){
 		p := newPair(t, 120).open()
 		a := p.ends[0].c
 		a.Close()
-		rto := baseRTO(&a.rtt)
+		rto := baseRTO(&a.rtt, maxRTO)
 		p.send(0)
 		for i := range 5 { // maxByes
 			p.want(1, "bye")

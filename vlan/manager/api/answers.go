@@ -95,6 +95,10 @@ type Prepared struct {
 	Changes int       `json:"changes"` // of this node's routes
 }
 
+// ConfirmWait bounds the wait of a commit's answer for the programs to confirm that they send by
+// the new routes.
+const ConfirmWait = 500 * time.Millisecond
+
 // Committed is the answer to a commit.
 type Committed struct {
 	Changed

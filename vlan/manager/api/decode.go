@@ -40,6 +40,15 @@ func Decode(b []byte, into any) error {
 	return badRequest("%s", strings.TrimPrefix(err.Error(), "json: "))
 }
 
+// CheckNames refuses a JSON value, which is known to be valid, with an object in it that has a name
+// twice: package json takes the second one, or a bit of both.
+func CheckNames(b []byte) error {
+	if name, twice := repeated(json.NewDecoder(bytes.NewReader(b))); twice {
+		return badRequest("%q is given twice (want it once)", name)
+	}
+	return nil
+}
+
 // repeated returns a name that an object of the next value has twice, in any spelling that stands
 // for one field. The value is known to be valid.
 func repeated(d *json.Decoder) (name string, twice bool) {

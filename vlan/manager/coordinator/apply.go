@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -113,19 +114,32 @@ func (g *group) run(ctx context.Context) error {
 	if err := g.each(ctx, "prepare", g.prepare); err != nil {
 		return errors.Join(err, g.abort(ctx))
 	}
-	if err := g.each(ctx, "commit", g.commit); err != nil {
+	if err := g.each(ctx, actCommit, g.commit); err != nil {
 		return errors.Join(err, g.abort(ctx), g.apart())
 	}
 	return nil
 }
 
+const actCommit = "commit"
+
+// leastCommitWait is how long the answers to commits are waited for at least, whatever the lease: a
+// manager commits at once, or refuses as its lease is over, and then waits for its programs.
+const leastCommitWait = api.ConfirmWait + time.Second
+
 // each asks all nodes at once, and returns a *GroupError of those that failed. A manager that has
-// stopped and does not answer fails when the lease of the others' would be over.
+// stopped and does not answer fails after the wait: when the lease of the others' is over.
 func (g *group) each(ctx context.Context, act string, f func(context.Context, *member) error) error {
-	ctx, cancel := context.WithTimeout(ctx, g.options.Lease)
+	wait := g.options.Lease
+	if act == actCommit {
+		wait = max(wait, leastCommitWait)
+	}
+	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	return askAll(g.nodes, act, func(m *member) error {
-		m.err = f(ctx, m)
+		m.err = f(limited, m)
+		if ctx.Err() == nil && errors.Is(m.err, context.DeadlineExceeded) {
+			m.err = &lateError{m.client.Addr(), wait, g.options.Lease, m.err}
+		}
 		return m.err
 	})
 }
@@ -243,8 +257,8 @@ func (g *group) prepare(ctx context.Context, m *member) error {
 	return nil
 }
 
-// commit tells a node to change. If the answer is lost it asks again, until the lease is over, when
-// a manager refuses commits: one that was carried out is answered as such.
+// commit tells a node to change. If the answer is lost it asks again: one that was carried out is
+// answered as such, and once the lease is over a manager refuses any other.
 func (g *group) commit(ctx context.Context, m *member) error {
 	m.state = NodeUnknown
 	return untilAnswered(ctx, isUnreachable, func() (err error) {
@@ -290,10 +304,10 @@ func (g *group) abortOne(ctx context.Context, m *member) error {
 		answer, err := m.client.Abort(ctx, g.id, "another node did not change")
 		switch {
 		case err != nil:
-		case answer.Routes > 0 || m.state == NodeChanged:
+		case answer.Routes > 0:
 			m.state = NodeBack
 		default:
-			m.state = NodeUnchanged
+			err = g.whatItHas(ctx, m)
 		}
 		return err
 	}
@@ -307,12 +321,37 @@ func (g *group) abortOne(ctx context.Context, m *member) error {
 	return untilAnswered(ctx, isForNow, abort)
 }
 
+// whatItHas finds out what a node has whose abort has changed nothing: its old plan, or one that
+// was set over the change, which the abort has left alone.
+func (g *group) whatItHas(ctx context.Context, m *member) error {
+	if m.state != NodeChanged && m.state != NodeUnknown {
+		m.state = NodeUnchanged
+		return nil
+	}
+	now, err := m.client.Table(ctx)
+	switch {
+	case err != nil:
+		m.state = NodeUnknown
+		return err
+	case now.PlanID != m.table.PlanID:
+		m.state, m.replaced = NodeUnknown, true
+		m.err = fmt.Errorf("manager %v: %w: it has another plan since, %s (rawlane route apply)",
+			m.client.Addr(), ErrPlansDiffer, cmp.Or(now.PlanID, "none"))
+		return m.err
+	case m.state == NodeChanged:
+		m.state = NodeBack
+	default:
+		m.state = NodeUnchanged
+	}
+	return nil
+}
+
 // apart returns an error that names the nodes which may have kept the plan: the others have gone
 // back.
 func (g *group) apart() error {
 	var lost []string
 	for _, m := range g.nodes {
-		if m.state == NodeUnknown || m.state == NodeChanged {
+		if (m.state == NodeUnknown || m.state == NodeChanged) && !m.replaced {
 			lost = append(lost, m.label())
 		}
 	}

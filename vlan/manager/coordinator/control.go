@@ -28,8 +28,8 @@ type ControlOptions struct {
 	Config control.ControllerConfig
 	// Lease is that of each change: see ApplyOptions.
 	Lease time.Duration
-	// Logger receives each decision with its reason, changes from outside that are taken over, and
-	// errors. Nil: nothing is logged.
+	// Logger receives each decision with its reason, changes from outside that are taken over, what
+	// the controller notices, and errors. Nil: nothing is logged.
 	Logger *slog.Logger
 	// OnChange, if not nil, is called with the decisions of a period and the outcome of their
 	// change.
@@ -115,10 +115,16 @@ func (c *loop) read(ctx context.Context) error {
 			_ = n.readTable(ctx) // notes its error
 		}
 		if n.err == nil {
-			n.counters, n.err = n.client.Counters(ctx)
+			n.readCounters(ctx)
 		}
 		return n.err
 	})
+}
+
+// readCounters reads a node's counters, and notes when: others may take longer.
+func (n *member) readCounters(ctx context.Context) {
+	n.counters, n.err = n.client.Counters(ctx)
+	n.counted = clock.Now()
 }
 
 // common returns the plan of all nodes that could be read and were not away; where all were, that
@@ -153,13 +159,7 @@ func (c *loop) period(ctx context.Context) {
 		err = c.observe()
 	}
 	c.trouble(err)
-	now := clock.Now()
-	decisions := c.core.Advance(now, nil)
-	for _, d := range c.core.Log(nil) {
-		if d.Reason == control.External && d.At == now {
-			c.options.Logger.Info("taken over", "change", d.Change.String(), "why", d.Why)
-		}
-	}
+	decisions := c.advance(clock.Now())
 	if len(decisions) == 0 {
 		return
 	}
@@ -181,6 +181,20 @@ func (c *loop) period(ctx context.Context) {
 	if c.options.OnChange != nil {
 		c.options.OnChange(decisions, report, err)
 	}
+}
+
+// advance ends the controller's period, and logs what it has noticed and taken over.
+func (c *loop) advance(now monotime.Time) []control.Decision {
+	decisions := c.core.Advance(now, nil)
+	for _, notice := range c.core.Notices() {
+		c.options.Logger.Warn("noticed", "what", notice)
+	}
+	for _, d := range c.core.Log(nil) {
+		if d.Reason == control.External && d.At == now {
+			c.options.Logger.Info("taken over", "change", d.Change.String(), "why", d.Why)
+		}
+	}
+	return decisions
 }
 
 // follow takes over a plan that others have applied, be it to nodes that were away, if enough of
@@ -261,14 +275,14 @@ func (c *loop) succeed(p *plan.Plan) {
 // observe hands the counters to the controller. They include those of other plans' nodes, which it
 // skips, and of their VIDs: a counter that were gone with one, or back, would be another one.
 func (c *loop) observe() error {
-	now, number := clock.Now(), numbersOf(c.plan)
+	number := numbersOf(c.plan)
 	var errs []error
 	for _, n := range c.nodes {
 		if n.err != nil {
 			errs = append(errs, n.err)
 			continue
 		}
-		if err := c.core.Observe(sampleOf(n, now, number)); err != nil {
+		if err := c.core.Observe(sampleOf(n, number)); err != nil {
 			errs = append(errs, fmt.Errorf("manager %v: %w", n.client.Addr(), err))
 		}
 	}
@@ -276,9 +290,9 @@ func (c *loop) observe() error {
 }
 
 // sampleOf makes a sample of a node's counters, less those of other plans' nodes.
-func sampleOf(n *member, now monotime.Time, number map[transport.MAC]int) control.Sample {
+func sampleOf(n *member, number map[transport.MAC]int) control.Sample {
 	self := number[n.table.MAC]
-	sample := control.Sample{Node: self, At: now}
+	sample := control.Sample{Node: self, At: n.counted}
 	for _, count := range n.counters.Nodes {
 		to, listed := number[count.Dst]
 		if listed && to != self {

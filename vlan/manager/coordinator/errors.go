@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
+
+	"github.com/rawlane/rawlane/vlan/manager"
 )
 
 // ErrPlansDiffer: the managers of a cluster have different plans. The ends of a pair may send by
@@ -71,3 +74,21 @@ func (e *GroupError) Error() string {
 
 // Unwrap returns the nodes' errors.
 func (e *GroupError) Unwrap() []error { return e.Nodes }
+
+// lateError: a manager did not answer for as long as a phase of a change may take. It may be well,
+// but it matches what its request has ended with, as that of one that is not.
+type lateError struct {
+	addr        manager.Addr
+	wait, lease time.Duration
+	err         error
+}
+
+func (e *lateError) Unwrap() error { return e.err }
+
+func (e *lateError) Error() string {
+	limit := e.wait.String()
+	if e.wait == e.lease {
+		limit = "the lease of " + limit
+	}
+	return fmt.Sprintf("manager %v: did not answer within %s (give a longer --lease)", e.addr, limit)
+}

@@ -1,11 +1,14 @@
 package coordinator_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -87,6 +90,48 @@ func TestApplyNamesTheNodeThatIsLost(t *testing.T) {
 			t.Errorf("its commit was not asked for again")
 		}
 	}
+}
+
+// A node on which another plan was set over the change is not called back where it was.
+func TestApplyNamesTheNodeThatHasAnotherPlanSince(t *testing.T) {
+	n := managertest.Start(t, 0, managertest.RoundRobin(t, 2, 3), t.TempDir())
+	third := managertest.Turned(t, 2, 3, 2)
+	lost, _ := fakeManager(t, tableOf(t, 1, 2, 3), "/v1/commit", "")
+	r, err := coordinator.Apply(t.Context(), []*manager.Client{beforeAborts(t, n, func() {
+		if _, err := n.SetPlan(third, "the operator's"); err != nil {
+			t.Error(err)
+		}
+	}), lost}, managertest.Turned(t, 2, 3, 1), coordinator.ApplyOptions{Lease: patience})
+	if o := r.Nodes[0]; o.State != coordinator.NodeUnknown || !strings.Contains(o.Error, "it has another plan since, "+api.PlanID(third)) {
+		t.Errorf("%+v", o)
+	}
+	if !errors.Is(err, coordinator.ErrPlansDiffer) || strings.Contains(err.Error(), "may be that of") {
+		t.Errorf("%v", err)
+	}
+}
+
+// beforeAborts is a client of a node by a proxy that calls f before it passes an abort on.
+func beforeAborts(t *testing.T, n *managertest.Node, f func()) *manager.Client {
+	t.Helper()
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "manager"})
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", n.Socket)
+	}}
+	proxy.Transport = transport
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "p"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/abort" {
+			f()
+		}
+		proxy.ServeHTTP(w, r)
+	})}
+	go func() { _ = s.Serve(l) }() // until the test ends
+	c := manager.NewClient(manager.Addr{Network: "unix", Address: l.Addr().String()}, nil)
+	t.Cleanup(func() { c.Close(); _ = s.Close(); transport.CloseIdleConnections() })
+	return c
 }
 
 // A node that answers neither commit nor abort may have the plan, and is named.
@@ -190,11 +235,15 @@ func TestSurveySaysWhichPathsAreDown(t *testing.T) {
 	if s := coordinator.Survey(t.Context(), clients); s.Err() != nil || s.Nodes[0].Failover || s.Nodes[0].PathsDown != 0 {
 		t.Errorf("%+v, %v", s, s.Err())
 	}
+	all[0].ShowFailover(func() api.Failover { return api.Failover{Error: "no such interface"} })
+	if err := coordinator.Survey(t.Context(), clients).Err(); !errors.Is(err, coordinator.ErrUnwell) || strings.Contains(err.Error(), "which paths") {
+		t.Errorf("no path is down: %v", err)
+	}
 	all[0].ShowFailover(func() api.Failover {
 		return api.Failover{Watching: true, Paths: []api.Path{{Peer: managertest.MAC(1), VID: 1, State: api.PathDown}}}
 	})
 	s := coordinator.Survey(t.Context(), clients)
-	if !errors.Is(s.Err(), coordinator.ErrUnwell) || errors.Is(s.Err(), coordinator.ErrPlansDiffer) {
+	if !errors.Is(s.Err(), coordinator.ErrUnwell) || !strings.Contains(s.Err().Error(), "which paths") || errors.Is(s.Err(), coordinator.ErrPlansDiffer) {
 		t.Errorf("%v", s.Err())
 	}
 	if n := s.Nodes[0]; !n.Failover || n.PathsDown != 1 || len(n.Unreachable) != 1 || s.Nodes[1].PathsDown != 0 {

@@ -16,7 +16,7 @@ const (
 	NodePrepared                   // it has its old plan, and forgets the change when its lease is over
 	NodeChanged                    // it has the plan
 	NodeBack                       // it had the plan for a moment, and has its old one again
-	NodeUnknown                    // it could not be asked: it has its old plan or the plan
+	NodeUnknown                    // it could not be asked, or has another plan since: see its Error
 )
 
 // String names the state.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/manager"
 	"github.com/rawlane/rawlane/vlan/manager/api"
@@ -23,11 +24,13 @@ type member struct {
 	health   api.Health             // for a survey and a control
 	err      error                  // of the latest request, but for those that undo a change
 	past     *api.Past              // what the node had before its present plan, for a rollback
-	counters api.Counters           // for a control, as the next two
+	counters api.Counters           // for a control, as the next three
+	counted  monotime.Time          // when the counters were read
 	started  time.Time              // the manager, when it was last read with the plan in force
 	away     bool                   // it could not be read, or was restarted, since then
 	state    NodeState              // for a change, as the next
 	answer   api.Committed
+	replaced bool // it has another plan since the change
 }
 
 func membersOf(managers []*manager.Client) (all []*member) {
@@ -125,6 +128,7 @@ func Survey(ctx context.Context, managers []*manager.Client) *Status {
 // work, or that have paths which are down.
 func unwell(all []*member) error {
 	var nodes []string
+	which := ""
 	for _, m := range all {
 		if m.err != nil {
 			continue
@@ -132,6 +136,9 @@ func unwell(all []*member) error {
 		h := &m.health
 		if !h.OK {
 			nodes = append(nodes, m.label()+": "+h.Why)
+		}
+		if h.PathsDown > 0 {
+			which = " (which paths: GET /v1/paths of a node's manager)"
 		}
 		switch {
 		case len(h.Unreachable) > 0:
@@ -143,7 +150,7 @@ func unwell(all []*member) error {
 	if len(nodes) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %s (which paths: GET /v1/paths of a node's manager)", ErrUnwell, listSome(nodes, "; "))
+	return fmt.Errorf("%w: %s%s", ErrUnwell, listSome(nodes, "; "), which)
 }
 
 // Status is the plans of several nodes.

@@ -1,14 +1,17 @@
 package coordinator
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/control"
@@ -70,11 +73,11 @@ func TestListSome(t *testing.T) {
 // A control leaves out what other nodes have counted, a counter without a destination and one of the
 // node itself among them.
 func TestControlIgnoresCountersOfStrangers(t *testing.T) {
-	m := &member{table: &api.Table{MAC: mac(1)}, counters: api.Counters{Nodes: []api.Sent{
+	at := monotime.At(1)
+	m := &member{table: &api.Table{MAC: mac(1)}, counted: at, counters: api.Counters{Nodes: []api.Sent{
 		{VID: 1, Bytes: 1}, {Dst: transport.Broadcast, VID: 1, Bytes: 2}, {Dst: mac(9), VID: 1, Bytes: 3}, {Dst: mac(1), VID: 1, Bytes: 4},
 		{Dst: mac(0), VID: 7, Bytes: 5}, {Dst: mac(0), VID: 2, Bytes: 6}, {Dst: mac(2), VID: 1, Bytes: 7}}}}
-	at := monotime.At(1)
-	got := sampleOf(m, at, numbersOf(planOf(t, 3)))
+	got := sampleOf(m, numbersOf(planOf(t, 3)))
 	want := []control.SentTo{{Node: 0, VID: 7, Bytes: 5}, {Node: 0, VID: 2, Bytes: 6}, {Node: 2, VID: 1, Bytes: 7}}
 	if got.Node != 1 || got.At != at || fmt.Sprint(got.Sent) != fmt.Sprint(want) {
 		t.Errorf("%+v, want %+v of node 1", got, want)
@@ -111,12 +114,12 @@ func TestObserveGoesOnWithAPlanOfFewerVIDs(t *testing.T) {
 		vid := transport.VID(2 - second/2%2)
 		extra := uint64(second * second) // so that rates differ, and the last one is not the one before
 		sent[vid] += rate * (1 + extra)
-		m := &member{table: &api.Table{MAC: mac(0)}}
+		m := &member{table: &api.Table{MAC: mac(0)}, counted: now}
 		for vid, bytes := range sent {
 			m.counters.Nodes = append(m.counters.Nodes, api.Sent{Dst: mac(2), VID: vid, Bytes: bytes})
 		}
 		before := core.Traffic()
-		if err := core.Observe(sampleOf(m, now, numbersOf(p))); err != nil {
+		if err := core.Observe(sampleOf(m, numbersOf(p))); err != nil {
 			t.Fatal(err)
 		}
 		core.Advance(now, nil)
@@ -127,6 +130,81 @@ func TestObserveGoesOnWithAPlanOfFewerVIDs(t *testing.T) {
 		if got := core.Traffic(); len(got) != 1 || got[0].Rate != want {
 			t.Errorf("second %d: %v, want %v on average", second, got, want)
 		}
+	}
+}
+
+// Rates are those of the time between two readings of the same node: one that is read late, as its
+// manager hangs, does not make others' wrong.
+func TestObserveByTheTimeOfEachReading(t *testing.T) {
+	network, err := topology.Parse("vbft:2x2x1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rate = 1 << 24 // bytes a second, of both
+	p, begun := planOf(t, 2), monotime.At(time.Hour)
+	c := &loop{plan: p, nodes: []*member{{table: &api.Table{MAC: mac(0)}}, {table: &api.Table{MAC: mac(1)}}}}
+	if c.core, err = control.NewController(begun, network, p, control.ControllerConfig{}); err != nil {
+		t.Fatal(err)
+	}
+	for second := range 6 {
+		for k, n := range c.nodes {
+			n.counted = begun.Add(time.Duration(second+1) * time.Second)
+			if k == 1 && second%2 == 0 { // it hangs
+				n.counted = n.counted.Add(900 * time.Millisecond)
+			}
+			bytes := rate * n.counted.Sub(begun).Seconds()
+			n.counters.Nodes = []api.Sent{{Dst: mac(1 - k), VID: 1, Bytes: uint64(bytes)}}
+		}
+		if err := c.observe(); err != nil {
+			t.Fatal(err)
+		}
+		c.core.Advance(c.nodes[1].counted, nil)
+		for _, f := range c.core.Traffic() {
+			if got := float64(f.Rate) / 8 / rate; got < 0.999 || got > 1.001 {
+				t.Errorf("second %d: %v, want 1.00 of what it sends", second, got)
+			}
+		}
+	}
+	if len(c.core.Traffic()) != 2 {
+		t.Errorf("traffic %v", c.core.Traffic())
+	}
+}
+
+// What the controller notices is logged.
+func TestAdvanceLogsNotices(t *testing.T) {
+	network, err := topology.Parse("vbft:2x2x1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for v := range network.VLANs {
+		network.VLANs[v].Links = nil // all cables are lost
+	}
+	var told strings.Builder
+	p, now := planOf(t, 2), monotime.At(time.Hour)
+	n := &member{table: &api.Table{MAC: mac(0)}}
+	c := &loop{plan: p, nodes: []*member{n}, options: ControlOptions{Logger: slog.New(slog.NewTextHandler(&told, nil))}}
+	if c.core, err = control.NewController(now, network, p, control.ControllerConfig{}); err != nil {
+		t.Fatal(err)
+	}
+	for second := range uint64(4) {
+		now = now.Add(time.Second)
+		n.counted, n.counters.Nodes = now, []api.Sent{{Dst: mac(1), VID: 1, Bytes: 1000 * second}}
+		if err := c.observe(); err != nil {
+			t.Fatal(err)
+		}
+		c.advance(now)
+	}
+	if strings.Count(told.String(), "level=WARN msg=noticed what=\"no VID of the plan connects ") != 1 {
+		t.Errorf("logged %q", told.String())
+	}
+}
+
+// A reading has the time of its own.
+func TestReadCounters_NotesWhen(t *testing.T) {
+	n := &member{client: manager.NewClient(manager.Addr{Network: "unix", Address: "/nobody"}, nil)}
+	before := clock.Now()
+	if n.readCounters(t.Context()); n.err == nil || n.counted.Before(before) || n.counted.After(clock.Now()) {
+		t.Errorf("at %v: %v, want it between %v and now", n.counted, n.err, before)
 	}
 }
 
@@ -306,5 +384,51 @@ func TestTake_LaidOver(t *testing.T) {
 		if got, want := m.laidOver[mac(k)], k == 2 || k == 3; got != want {
 			t.Errorf("node %d: %v, want %v", k, got, want)
 		}
+	}
+}
+
+// A commit is waited for as long as a manager waits for its programs, and longer, though the lease
+// be shorter; a manager that does not answer for as long as a phase lasts is not called unreachable,
+// and the caller's own end of waiting is not called the lease's.
+func TestPhasesWaitForTheirAnswers(t *testing.T) {
+	never := time.Hour
+	for name, c := range map[string]struct {
+		act           string
+		lease, answer time.Duration
+		caller        time.Duration
+		want          string // empty: no error
+	}{
+		"commit, one program stopped":  {"commit", 200 * time.Millisecond, api.ConfirmWait, never, ""},
+		"commit, a long lease":         {"commit", 10 * time.Second, 9 * time.Second, never, ""},
+		"commit, no answer":            {"commit", 200 * time.Millisecond, never, never, "did not answer within 1.5s (give a longer --lease)"},
+		"commit, none in a long lease": {"commit", 10 * time.Second, never, never, "did not answer within the lease of 10s (give a longer --lease)"},
+		"prepare, no answer":           {"prepare", time.Second, 2 * time.Second, never, "did not answer within the lease of 1s (give a longer --lease)"},
+		"ask, no answer":               {"ask", time.Second, 2 * time.Second, never, "did not answer within the lease of 1s (give a longer --lease)"},
+		"ask, the caller gives up":     {"ask", time.Second, 2 * time.Second, time.Millisecond, "manager unreachable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), c.caller)
+				defer cancel()
+				addr := manager.Addr{Network: "unix", Address: "/run/m0"}
+				g := newGroup([]*manager.Client{manager.NewClient(addr, nil)}, nil, ApplyOptions{Lease: c.lease})
+				err := g.each(ctx, c.act, func(ctx context.Context, _ *member) error {
+					select {
+					case <-ctx.Done():
+						return fmt.Errorf("%w: %w", api.ErrUnreachable, ctx.Err())
+					case <-time.After(c.answer):
+						return nil
+					}
+				})
+				switch {
+				case c.want == "" && err != nil:
+					t.Error(err)
+				case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !errors.Is(err, api.ErrUnreachable)):
+					t.Errorf("%v, want %q", err, c.want)
+				case c.want != "" && c.caller == never && strings.Contains(err.Error(), "unreachable"):
+					t.Errorf("%v: it may be well", err)
+				}
+			})
+		})
 	}
 }

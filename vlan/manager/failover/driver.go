@@ -15,8 +15,8 @@ import (
 	"github.com/rawlane/rawlane/vlan/manager/api"
 )
 
-// drainTimeout bounds a drain, once it has its turn: a VID that does not answer for so long is
-// about to be given up.
+// drainTimeout bounds a drain, once it has its turn among those of the endpoint: a VID that does
+// not answer for so long is about to be given up.
 const drainTimeout = 200 * time.Millisecond
 
 // Driver watches paths until Close. All methods may be called from any goroutine.
@@ -27,8 +27,7 @@ type Driver struct {
 	unhook func()          // ends the endpoint's calls of onProbe
 	ctx    context.Context
 	cancel context.CancelFunc
-	ended  sync.WaitGroup // goroutines: run, and one for each move behind a drain
-	drains chan struct{}  // of capacity 1: holds a token while a move is behind a drain
+	ended  sync.WaitGroup // goroutines: run, and two for each move behind a drain
 
 	mu       sync.Mutex // guards what follows; taken before locks of the routes and of the endpoint
 	core     *control.Failover
@@ -64,7 +63,7 @@ func Start(ep *mcd.Endpoint, cfg Config) (*Driver, error) {
 	d := &Driver{
 		ep: ep, cfg: cfg, core: core, probes: make(chan *mcd.Probe, maxProbes),
 		peers: make(map[transport.MAC]*peer), linkDown: make(map[transport.VID]bool),
-		told: make(map[pathKey]control.PathState), drains: make(chan struct{}, 1),
+		told: make(map[pathKey]control.PathState),
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.unhook = ep.WatchProbes(d.onProbe)
@@ -337,14 +336,14 @@ func (d *Driver) move(s *control.FailoverStep) {
 	m := Move{Node: p.node, Peer: s.Peer, From: s.From, To: s.VID, Reason: s.Reason, Drained: d.cfg.Drain && s.Alive}
 	if m.Drained {
 		p.draining++
-		d.ended.Go(func() { d.moveDrained(p, m) }) // ends after drainTimeout for each that is before it
+		d.ended.Go(func() { d.moveDrained(p, m) }) // ends after those that are before it
 		return
 	}
 	m.Err = d.change(&m)
 	d.report(m)
 }
 
-// moveDrained changes the route to a peer behind a drain, where it has its turn. If the drain fails
+// moveDrained changes the route to a peer behind a drain. If that fails, or is of no use any more,
 // the route is changed all the same: to stay on a VID that the other end has left would be worse.
 func (d *Driver) moveDrained(p *peer, m Move) {
 	change := func() error {
@@ -352,12 +351,7 @@ func (d *Driver) moveDrained(p *peer, m Move) {
 		defer d.mu.Unlock()
 		return d.change(&m)
 	}
-	if m.Drained = d.awaitDrain(&m); m.Drained {
-		ctx, cancel := context.WithTimeout(d.ctx, drainTimeout)
-		m.Err = mcd.AddressDrain{Endpoint: d.ep}.Drain(ctx, change, m.Peer)
-		cancel()
-		<-d.drains
-	}
+	m.Drained, m.Err = d.drain(&m, change)
 	if (!m.Drained || m.Err != nil) && d.ctx.Err() == nil {
 		err := change() // again, where it was done; the drain's error is the one to report
 		m.Err = cmp.Or(m.Err, err)
@@ -368,26 +362,29 @@ func (d *Driver) moveDrained(p *peer, m Move) {
 	d.report(m)
 }
 
-// awaitDrain waits until the drains of other peers are over, and reports whether a move has its
-// turn: then the caller takes it from drains. It has none where the move has no use for a drain any
-// more, which it looks at now and then, and when the driver ends.
-func (d *Driver) awaitDrain(m *Move) bool {
+// drain runs a move's change behind a drain, and returns its error. It waits for the drains of
+// other peers and of the program for as long as these take, unless the move has no use for a drain
+// any more, which it looks at now and then, or the driver ends. Then it reports false.
+func (d *Driver) drain(m *Move, change func() error) (drained bool, err error) {
+	ctx, cancel := context.WithCancel(d.ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	d.ended.Go(func() { // ends with the drain, which is awaited below
+		done <- mcd.AddressDrain{Endpoint: d.ep, Timeout: drainTimeout}.Drain(ctx, change, m.Peer)
+	})
 	look := time.NewTicker(drainTimeout)
 	defer look.Stop()
 	for {
 		select {
-		case d.drains <- struct{}{}:
-			if d.hasDrain(m) {
-				return true
+		case err := <-done:
+			if ctx.Err() != nil && err != nil {
+				return false, nil
 			}
-			<-d.drains
-			return false
+			return true, err
 		case <-look.C:
 			if !d.hasDrain(m) {
-				return false
+				cancel()
 			}
-		case <-d.ctx.Done():
-			return false
 		}
 	}
 }

@@ -53,14 +53,14 @@ func (m *moves) take() (all []failover.Move) {
 	return all
 }
 
-// newNetwork makes one. Nodes have more links besides, if there is a function that makes them.
-func newNetwork(t *testing.T, more ...func(k int) transport.Link) *network {
+// newNetwork makes one. The nodes' links are wrapped, if there is a function that does it.
+func newNetwork(t *testing.T, wrap ...func(transport.Link) transport.Link) *network {
 	t.Helper()
-	return newNetworkOf(t, 2, 2, more...)
+	return newNetworkOf(t, 2, 2, wrap...)
 }
 
 // newNetworkOf is newNetwork for so many nodes on leaf 0, and on leaf 1.
-func newNetworkOf(t *testing.T, first, second int, more ...func(k int) transport.Link) *network {
+func newNetworkOf(t *testing.T, first, second int, wrap ...func(transport.Link) transport.Link) *network {
 	t.Helper()
 	f, err := fabric.New(fabric.Config{})
 	if err != nil {
@@ -76,27 +76,26 @@ func newNetworkOf(t *testing.T, first, second int, more ...func(k int) transport
 			}
 		}
 	}
-	var links [][]transport.Link
+	var links []transport.Link
 	var nodes []mcd.Node
 	for k := range first + second {
-		l, err := f.Attach(leaves[n.leaf(k)], fabric.Station{})
+		attached, err := f.Attach(leaves[n.leaf(k)], fabric.Station{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		links = append(links, []transport.Link{l})
-		nodes = append(nodes, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{l.MAC()}})
-		for _, open := range more {
-			l := open(k)
-			links[k] = append(links[k], l)
-			nodes[k].MACs = append(nodes[k].MACs, l.MAC())
+		var l transport.Link = attached
+		for _, w := range wrap {
+			l = w(l)
 		}
+		links = append(links, l)
+		nodes = append(nodes, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{l.MAC()}})
 	}
 	for k, l := range links {
 		table, err := vlan.NewTable([]vlan.Route{{Dst: transport.Broadcast, OptionalTag: transport.Tagged(transport.Tag{VID: 1, PCP: 2})}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		ep, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: nodes, Router: table, Spin: -1}, l...)
+		ep, err := mcd.Open(mcd.Config{Node: mcd.NodeID(k), Nodes: nodes, Router: table, Spin: -1}, l)
 		if err != nil {
 			t.Fatal(err)
 		}

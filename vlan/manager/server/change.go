@@ -81,7 +81,7 @@ func (s *Server) checkCondition(r *http.Request) error {
 // set stages, publishes and syncs a state.
 func (s *Server) set(st *state, act, reason, from string) (api.Changed, error) {
 	if err := s.file.stage(st); err != nil {
-		return api.Changed{}, err
+		return api.Changed{}, notMade(err)
 	}
 	answer, err := s.publish(st, act, reason, from)
 	if err == nil {
@@ -89,6 +89,9 @@ func (s *Server) set(st *state, act, reason, from string) (api.Changed, error) {
 	}
 	return answer, err
 }
+
+// notMade says of an error of the disk what it means for a change.
+func notMade(err error) error { return fmt.Errorf("%w (the change was not made)", err) }
 
 // fsync makes a change survive a power failure, or says in its answer that it may not: it cannot be
 // undone any more.
@@ -102,7 +105,7 @@ func (s *Server) fsync(answer *api.Changed) {
 // publish puts a staged state into force. With an error the old one still is.
 func (s *Server) publish(st *state, act, reason, from string) (api.Changed, error) {
 	if err := s.file.publish(); err != nil {
-		return api.Changed{}, err
+		return api.Changed{}, notMade(err)
 	}
 	answer := s.activate(st, act, reason, from)
 	s.log.Info("changed", "act", act, "version", answer.Version, "routes", answer.Routes,

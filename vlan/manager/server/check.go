@@ -22,19 +22,30 @@ func badRequest(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{api.ErrBadRequest}, args...)...)
 }
 
-// readBody decodes a request's JSON object. No body is as good as {}.
-func readBody(r *http.Request, into any) error {
+// readBody reads a request's body.
+func readBody(r *http.Request) ([]byte, error) {
 	if strings.Contains(r.Header.Get("Content-Type"), "yaml") {
-		return badRequest("body: YAML (want JSON: rawlane route load FILE converts a plan's file)")
+		return nil, badRequest("body: YAML (want JSON: rawlane route load FILE converts a plan's file)")
 	}
 	b, err := io.ReadAll(r.Body)
-	switch {
-	case err != nil:
-		return cmp.Or(tooLarge(err), badRequest("body: %v", err))
-	case len(b) == 0:
+	if err != nil {
+		return nil, cmp.Or(tooLarge(err), badRequest("body: %v", err))
+	}
+	return b, nil
+}
+
+// decodeBody decodes a body's JSON object. No body is as good as {}.
+func decodeBody(b []byte, into any) error {
+	if len(b) == 0 {
 		return nil
 	}
-	return api.Decode(b, into)
+	if err := api.Decode(b, into); err != nil {
+		return err
+	}
+	if _, isLong := into.(*api.SessionReport); isLong {
+		return nil // a program's own words, and up to 25 MiB of them
+	}
+	return api.CheckNames(b)
 }
 
 // tooLarge returns an error that is api.ErrTooLarge if a body was cut off at its limit.

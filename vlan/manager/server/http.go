@@ -31,6 +31,9 @@ const (
 	// at once, and maxLong the number of longer ones: so bodies take 100 MiB at most.
 	shortBody = 64 << 10
 	maxLong   = 4
+	// largeBody is the length of a body, in bytes, above which the plan in it is decoded and
+	// validated while no other such one is: that takes 20 times the length.
+	largeBody = 1 << 20
 	// shownPath and shownMessage bound what the log shows of a request that is refused, in bytes:
 	// its header may be a stranger's.
 	shownPath    = 128
@@ -95,11 +98,14 @@ func (s *Server) newHTTP(all ...map[string]http.Handler) *http.Server {
 }
 
 // admit bounds the memory of requests: one that has a long body, or an answer of all plans, waits
-// until few others of its kind are under way; so does one for all paths, which scrapers may ask
-// for, and which holds up no operator. The caller calls release when it is done.
+// until few others of its kind are under way; so does one for all paths, where those
+// of a read-only address, which are strangers', hold up no operator. The caller calls release when
+// it is done.
 func (s *Server) admit(r *http.Request) (release func(), err error) {
 	var places chan struct{}
 	switch {
+	case r.URL.Path == "/v1/paths" && r.Context().Value(http.ServerContextKey) == s.readOnly:
+		places = s.strangersListings
 	case r.URL.Path == "/v1/paths":
 		places = s.listings
 	case r.ContentLength < 0, r.ContentLength > shortBody, r.URL.Path == "/v1/history":
@@ -120,10 +126,18 @@ func (s *Server) admit(r *http.Request) (release func(), err error) {
 func endpoint[Q any](s *Server, act string, f func(*http.Request, *Q) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := new(Q)
+		var body []byte
 		release, err := s.admit(r)
 		if err == nil {
 			defer release()
-			err = readBody(r, q)
+			body, err = readBody(r)
+		}
+		if len(body) > largeBody {
+			s.large <- struct{}{} // only now: who sends slowly holds up no other
+			defer func() { <-s.large }()
+		}
+		if err == nil {
+			err = decodeBody(body, q)
 		}
 		if c, ok := any(q).(interface{ check() error }); ok && err == nil {
 			err = c.check()

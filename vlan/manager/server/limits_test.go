@@ -101,6 +101,12 @@ func TestLongRequestsWait(t *testing.T) {
 	if _, err := s.admit(request(ended, "GET", "/v1/paths", 0)); !errors.Is(err, context.Canceled) {
 		t.Errorf("one more for the paths: %v, want it to wait", err)
 	}
+	stranger := context.WithValue(t.Context(), http.ServerContextKey, s.readOnly)
+	if release, err := s.admit(request(stranger, "GET", "/v1/paths", 0)); err != nil {
+		t.Errorf("one by a read-only address: %v", err)
+	} else {
+		release()
+	}
 	last()
 	if release, err := s.admit(request(t.Context(), "PUT", "/v1/table", shortBody+1)); err != nil {
 		t.Error(err)
@@ -564,4 +570,48 @@ func (f *recordedFile) Sync() error {
 func (f *recordedFile) Close() error {
 	*f.steps = append(*f.steps, "close")
 	return f.File.Close()
+}
+
+// Requests with large bodies are carried out one at a time, once their bodies are there; others do
+// not wait for them.
+func TestLargeBodiesTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := testServer(t, "")
+		defer s.Close()
+		s.large <- struct{}{} // another one is carried out
+		if status, answer := post(t, s, "PUT /v1/table", `{"plan":`+otherPlan+`}`); status != 200 {
+			t.Errorf("a short one: %d %s", status, answer)
+		}
+		status := 0
+		body := strings.NewReader(`{"plan":` + onePlan + strings.Repeat(" ", largeBody) + `}`)
+		go func() {
+			w := httptest.NewRecorder()
+			s.Handle(w, httptest.NewRequestWithContext(t.Context(), "PUT", "/v1/table", body))
+			status = w.Code
+		}()
+		synctest.Wait()
+		if body.Len() > 0 || status != 0 {
+			t.Errorf("while another one is carried out: %d, %d bytes are unread", status, body.Len())
+		}
+		<-s.large
+		synctest.Wait()
+		if status != 200 {
+			t.Errorf("in its turn: %d", status)
+		}
+	})
+}
+
+// A name that is given twice is refused in any request, not in plans alone.
+func TestNamesGivenTwice(t *testing.T) {
+	s := testServer(t, "")
+	defer s.Close()
+	for path, body := range map[string]string{
+		"PATCH /v1/pairs": `{"pairs":[{"a":"0","b":"1","vid":1,"vid":2}]}`,
+		"/v1/reset":       `{"reason":"a","Reason":"b"}`,
+		"PUT /v1/table":   `{"plan":` + otherPlan + `,"plan":` + onePlan + `}`,
+	} {
+		if status, answer := post(t, s, path, body); status != 400 || !strings.Contains(answer, "is given twice") {
+			t.Errorf("%s: %d %s", path, status, answer)
+		}
+	}
 }

@@ -70,11 +70,13 @@ func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request) {
 	var e exposition
 	s.writeState(&e)
 	s.writePaths(&e)
-	e.metric("rawlane_vid_frames_total", "Frames sent by this node's programs, by VID; 0: untagged.")
+	e.metric("rawlane_vid_frames_total",
+		"Frames sent by this node's programs since they began, by VID; 0: untagged.")
 	for _, c := range counters.VIDs {
 		e.sample(float64(c.Frames), "vid", fmt.Sprint(c.VID))
 	}
-	e.metric("rawlane_vid_bytes_total", "Bytes sent by this node's programs, by VID; 0: untagged.")
+	e.metric("rawlane_vid_bytes_total",
+		"Bytes sent by this node's programs since they began, by VID; 0: untagged.")
 	for _, c := range counters.VIDs {
 		e.sample(float64(c.Bytes), "vid", fmt.Sprint(c.VID))
 	}
@@ -95,11 +97,13 @@ func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request) {
 
 // writeRoutes tells what was sent to each destination.
 func writeRoutes(e *exposition, sent []api.Sent) {
-	e.metric("rawlane_route_frames_total", "Frames sent by this node's programs, by destination and VID.")
+	e.metric("rawlane_route_frames_total",
+		"Frames sent by this node's programs since they began, by destination and VID.")
 	for _, c := range sent {
 		e.sample(float64(c.Frames), "dst", c.Dst.String(), "node", c.Name, "vid", fmt.Sprint(c.VID))
 	}
-	e.metric("rawlane_route_bytes_total", "Bytes sent by this node's programs, by destination and VID.")
+	e.metric("rawlane_route_bytes_total",
+		"Bytes sent by this node's programs since they began, by destination and VID.")
 	for _, c := range sent {
 		e.sample(float64(c.Bytes), "dst", c.Dst.String(), "node", c.Name, "vid", fmt.Sprint(c.VID))
 	}
@@ -111,6 +115,8 @@ const maxPathSamples = 1024
 
 // writePaths tells of the failover.
 func (s *Server) writePaths(e *exposition) {
+	s.looking.Lock() // as for health
+	defer s.looking.Unlock()
 	f, _ := s.paths()
 	e.single("rawlane_failover_watching", "Whether a failover watches the plan's paths.", truth(f.Watching))
 	e.single("rawlane_paths_watched", "Paths that the failover watches.", float64(len(f.Paths)))

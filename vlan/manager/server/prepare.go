@@ -33,9 +33,6 @@ import (
 const (
 	// maxLease bounds the time that a prepared change may keep others waiting.
 	maxLease = time.Minute
-	// applyTimeout bounds the wait of a commit's answer for the programs to confirm that they send
-	// by the new routes.
-	applyTimeout = 500 * time.Millisecond
 	// maxAborted bounds the aborted changes that are known: while a request to prepare, given up by
 	// its client, is under way yet, so many others may be aborted.
 	maxAborted = 64
@@ -93,7 +90,7 @@ func (s *Server) postPrepare(r *http.Request, q *api.PrepareRequest) (any, error
 		return nil, err
 	}
 	if err := s.file.stage(st); err != nil {
-		return nil, err
+		return nil, notMade(err)
 	}
 	lease := time.Duration(q.LeaseMS) * time.Millisecond
 	expires := time.Now().Add(lease)
@@ -189,7 +186,7 @@ func (s *Server) postCommit(r *http.Request, q *changeID) (any, error) {
 	if err != nil || answer.Again {
 		return answer, err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), applyTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), api.ConfirmWait)
 	defer cancel()
 	// A program is late that has not confirmed a version which changed its routes.
 	isLate := func(sess *session) bool { return sess.due >= answer.Version && sess.applied < answer.Version }

@@ -82,8 +82,11 @@ func (s *Server) getVersion(*http.Request, *struct{}) (any, error) {
 }
 
 func (s *Server) getHealth(*http.Request, *struct{}) (any, error) {
+	s.looking.Lock() // strangers ask, too, and each look takes a copy of all paths
 	failover, hasFailover := s.paths()
 	down, unreachable := summary(failover.Paths)
+	failover.Paths = nil
+	s.looking.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := api.Health{
@@ -124,8 +127,9 @@ const (
 	askInterval = time.Second
 )
 
-// Counters returns what this node's programs have sent by their routes since the manager started.
-// It asks them, and waits a moment for their reports. Source: VFREC §4.1 (3).
+// Counters returns what this node's programs have sent by their routes, each since its start, for
+// those that the manager has known since it started. It asks them, and waits a moment for
+// their reports. Source: VFREC §4.1 (3).
 func (s *Server) Counters(ctx context.Context) api.Counters {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,6 +30,10 @@ type Config struct {
 	// Plan is the first plan of a manager without a state. It may be nil: then programs send
 	// untagged until a plan is set.
 	Plan *plan.Plan
+	// ReadPlan, if not nil, reads the first plan, in place of Plan. Where there is a state, which
+	// counts, it is called with hasState for the log alone: a plan that is another one is a
+	// warning, and so is an error. It may return nil then, if the plan takes long to read.
+	ReadPlan func(hasState bool) (*plan.Plan, error)
 	// DiscardState begins anew where the state file is corrupt, and keeps that file aside.
 	DiscardState bool
 	// KeepOverrides keeps the overrides of a failover beside the state across restarts, too. It is
@@ -52,12 +56,17 @@ type Server struct {
 	file      stateFile
 	lock      *filelock.Lock // of the state file; nil without
 	overrides overrideFile
+	unsaved   chan struct{} // of capacity 1: holds a token if a write of the state file has failed
 	// http serves operators and programs, readOnly the listeners of scrapers.
 	http, readOnly *http.Server
 	long           chan struct{} // holds a token for each long request under way: see admit
+	large          chan struct{} // likewise, for the one with a large body that is carried out; taken before change
 	listings       chan struct{} // likewise, for each that lists all paths
-	started        time.Time
-	log            *slog.Logger
+	// strangersListings are the listings by a read-only address.
+	strangersListings chan struct{}
+	looking           sync.Mutex // held while all paths are looked at, for a summary; taken before mu
+	started           time.Time
+	log               *slog.Logger
 
 	served sync.WaitGroup // goroutines: one per listener, and one per request under way, sessions' streams among them
 
@@ -127,7 +136,9 @@ func New(cfg Config) (*Server, error) {
 		cfg: cfg, file: stateFile{path: cfg.State, disk: systemDisk}, started: time.Now(), log: cfg.Logger,
 		rib:      rib.New(cfg.MAC),
 		sessions: newSessions(), counted: newCounted(),
-		long: make(chan struct{}, maxLong), listings: make(chan struct{}, maxLong),
+		long: make(chan struct{}, maxLong), listings: make(chan struct{}, maxLong), large: make(chan struct{}, 1),
+		strangersListings: make(chan struct{}, maxLong),
+		unsaved:           make(chan struct{}, 1),
 	}
 	s.file.failed, s.overrides = s.noteDisk, newOverrideFile(&cfg)
 	s.moved = sync.NewCond(&s.mu)
@@ -141,6 +152,9 @@ func New(cfg Config) (*Server, error) {
 	if s.overrides.path != "" {
 		s.served.Go(s.keepLoop) // until Close
 	}
+	if s.file.path != "" {
+		s.served.Go(s.saveLoop) // likewise
+	}
 	s.http = s.newHTTP(s.requestsOfOperators(), s.requestsOfScrapers())
 	s.readOnly = s.newHTTP(s.requestsOfScrapers())
 	return s, nil
@@ -148,7 +162,8 @@ func New(cfg Config) (*Server, error) {
 
 // restore takes up the state of the file, or else begins with the plan of the configuration. Each
 // start has a number of its own, which is in the file before the first version of the start is
-// given out.
+// given out. Where that cannot be written, as to a full disk, a state that could be read counts all
+// the same, and the start is counted beside the file.
 func (s *Server) restore() error {
 	old, err := s.file.load()
 	if errors.Is(err, ErrCorrupt) && s.cfg.DiscardState {
@@ -164,26 +179,54 @@ func (s *Server) restore() error {
 		return fmt.Errorf("state %s: is of node %v, and this is %v (give this node another --state)",
 			s.cfg.State, old.MAC, s.cfg.MAC)
 	}
-	if old != nil && s.cfg.Plan != nil && api.PlanID(s.cfg.Plan) != old.planID() {
+	isKept := old != nil
+	given, err := s.givenPlan(isKept)
+	switch {
+	case err != nil && old == nil:
+		return err
+	case err != nil:
+		s.log.Warn("the plan given cannot be read; the state file has one, and counts",
+			"file", s.cfg.State, "plan", old.planID(), "err", err)
+	case old == nil:
+		old = &state{Format: stateFormat, MAC: s.cfg.MAC}
+		if given != nil {
+			old.Plan = &api.Plan{Plan: *given}
+		}
+	case given != nil && api.PlanID(given) != old.planID():
 		s.log.Warn("the state file has another plan than the one given, and counts "+
 			"(to change it: rawlane route apply)",
-			"file", s.cfg.State, "plan", old.planID(), "given", api.PlanID(s.cfg.Plan))
-	}
-	if old == nil {
-		old = &state{Format: stateFormat, MAC: s.cfg.MAC}
-		if s.cfg.Plan != nil {
-			old.Plan = &api.Plan{Plan: *s.cfg.Plan}
-		}
+			"file", s.cfg.State, "plan", old.planID(), "given", api.PlanID(given))
 	}
 	if _, err := old.activate(s.rib); err != nil {
 		return err
 	}
 	s.restoreOverrides()
-	old.Start++
+	old.Start += 1 + s.file.unsavedStarts()
 	s.state = *old
 	s.version = api.FirstVersion(old.Start)
 	s.planVersion, s.planID = s.version, old.planID()
-	return s.file.save(&s.state)
+	err = s.file.save(&s.state)
+	switch {
+	case err == nil:
+		s.file.savedStart()
+		return nil
+	case !isKept:
+		return fmt.Errorf("%w (the first start needs a state on the disk: make room there, "+
+			"or give another --state)", err)
+	}
+	if notCounted := s.file.countStart(); notCounted != nil {
+		return fmt.Errorf("%w, and the start could not be counted: %w (versions would not grow)", err, notCounted)
+	}
+	s.log.Error("the state was read, and cannot be written; changes are refused until it can be", "err", err)
+	return nil
+}
+
+// givenPlan returns the plan of the configuration, or nil.
+func (s *Server) givenPlan(hasState bool) (*plan.Plan, error) {
+	if s.cfg.ReadPlan == nil {
+		return s.cfg.Plan, nil
+	}
+	return s.cfg.ReadPlan(hasState)
 }
 
 // noteDisk notes whether the latest write of the state file has failed. A commit's write ends
@@ -195,6 +238,7 @@ func (s *Server) noteDisk(err error) {
 	case err != nil:
 		s.diskError = err
 		s.writesFailed++
+		s.saveLater()
 	case s.writesFailed == s.failedThen:
 		s.diskError = nil
 	}

@@ -15,12 +15,20 @@ import (
 	"github.com/rawlane/rawlane/vlan/manager/internal/rib"
 )
 
-// writeTimeout is how long a program may leave an event unread before its session ends.
+// writeTimeout is how long a program may leave events unread that its socket has no room for,
+// before its session ends.
 const writeTimeout = 5 * time.Second
 
 // heartbeat is the interval of events that tell nothing new. Writing one finds out that a program
 // is gone where its connection alone does not, as when it has sent a byte behind its request.
 const heartbeat = 30 * time.Second
+
+// maxUnanswered bounds the heartbeats in a row at which a program owes a confirmation of its
+// routes, and has made no request since the one before: one that is stopped, whose socket takes
+// what it is told, loses its session behind the next. So it has 60 s at least, and its pairs count
+// no more; it begins anew by itself when it goes on. Heartbeats are counted, and not time, as what
+// a program has sent may be unread where this process has stood still.
+const maxUnanswered = 2
 
 // session is the manager's end of a program's session. It lives as long as the request that began
 // it: postSession is the only place where one begins and ends.
@@ -49,6 +57,8 @@ type session struct {
 	applied  api.Version                  // the version that the program has confirmed
 	reported uint64                       // the latest report
 	counts   []vlan.Sent
+	// unanswered counts heartbeats: see maxUnanswered.
+	unanswered int
 }
 
 func (sess *session) String() string {
@@ -73,9 +83,7 @@ func (s *Server) postSession(w http.ResponseWriter, r *http.Request) {
 	var start api.SessionStart
 	release, err := s.admit(r)
 	if err == nil {
-		if err = readBody(r, &start); err == nil {
-			err = checkStart(&start)
-		}
+		err = readStart(r, &start)
 		release() // a session may last
 	}
 	out := http.NewResponseController(w)
@@ -108,6 +116,17 @@ func writer(lines *json.Encoder, out *http.ResponseController) func(*api.Session
 		}
 		return out.Flush()
 	}
+}
+
+func readStart(r *http.Request, start *api.SessionStart) error {
+	body, err := readBody(r)
+	if err == nil {
+		err = decodeBody(body, start)
+	}
+	if err == nil {
+		err = checkStart(start)
+	}
+	return err
 }
 
 func checkStart(start *api.SessionStart) error {
@@ -194,9 +213,31 @@ func (s *Server) writeLoop(ctx context.Context, sess *session) {
 		case <-sess.wake:
 			s.tell(sess, false)
 		case <-beat.C:
+			if s.isSilent(sess) {
+				sess.end()
+				return
+			}
 			s.tell(sess, true)
 		}
 	}
+}
+
+// isSilent counts a heartbeat, and reports whether the program has left too many unanswered. One
+// that may have a reason not to confirm its routes, as that its table is full, is asked for its
+// counters.
+func (s *Server) isSilent(sess *session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sess.due <= sess.applied {
+		sess.unanswered = 0
+		return false
+	}
+	if sess.unanswered++; sess.unanswered > maxUnanswered {
+		s.log.Warn("a program answers nothing", "session", sess.number, "program", sess.program)
+		return true
+	}
+	sess.next.Report = max(s.sessions.asked, 1)
+	return false
 }
 
 // tell writes what the session has not been told yet. If the program does not read it, the session
@@ -279,6 +320,7 @@ func ofSession[Q any](s *Server, act string, f func(*session, *Q) (api.Changed, 
 			if sess = s.sessions.all[r.PathValue("id")]; sess == nil {
 				return nil, answer, fmt.Errorf("%w (begin one: POST /v1/sessions)", api.ErrNoSession)
 			}
+			sess.unanswered = 0
 			answer, err = f(sess, q)
 			answer.Schema, answer.Version = api.Schema, s.version
 			return sess, answer, err

@@ -193,6 +193,8 @@ var systemDisk = disk{
 	syncFolder: syncFolder,
 }
 
+const lockSuffix = ".lock"
+
 // lockTimeout is how long a lock is waited for: a manager that was killed has it until the system
 // has cleared it away, and systemd starts the next one at once.
 const lockTimeout = time.Second
@@ -202,7 +204,7 @@ func (f *stateFile) lock(log *slog.Logger) (*filelock.Lock, error) {
 	if f.path == "" {
 		return nil, nil
 	}
-	l, err := filelock.Take(f.path+".lock", lockTimeout)
+	l, err := filelock.Take(f.path+lockSuffix, lockTimeout)
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
 		log.Warn("nothing keeps another manager from the state file", "error", err)
@@ -361,7 +363,7 @@ func (f *stateFile) stage(s *state) error {
 	}
 	if err := f.write(b); err != nil {
 		f.discard()
-		return f.note(fmt.Errorf("state: write beside %s: %w (the change was not made)", f.path, err))
+		return f.note(fmt.Errorf("state: write beside %s: %w", f.path, err))
 	}
 	return nil
 }
@@ -397,7 +399,7 @@ func (f *stateFile) publish() error {
 	})
 	if err != nil {
 		f.discard()
-		return f.note(fmt.Errorf("state: %w (the change was not made)", err))
+		return f.note(fmt.Errorf("state: %w", err))
 	}
 	f.staged = nil
 	return nil

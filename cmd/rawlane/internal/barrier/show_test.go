@@ -17,7 +17,7 @@ import (
 )
 
 var shownAlgorithms = []string{
-	"shuffle", "tree:2", "tree:3", "tree:4", "treetree:2", "treetree:3", "concurrent", "star", "hier:4", "hier:4:star:shuffle",
+	"shuffle", "tree:2", "tree:3", "tree:4", "treetree:2", "treetree:3", "heap:2", "heap:3", "concurrent", "star", "hier:4", "hier:4:star:shuffle",
 	"hier:4:shuffle:treetree:2", "hier:2:tree:2:hier:3:star:concurrent", "repeated:4:star:tree:2", "chassis", "chassis-repeated",
 	"stripe:2:tree:4", "redundant:3:concurrent", "stripe:3:hier:4", "auto",
 }

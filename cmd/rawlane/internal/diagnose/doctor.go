@@ -208,6 +208,9 @@ func checkMemory() finding {
 	if errors.Is(err, transport.ErrNotSupported) {
 		cure = "use Linux; udp links on the loopback work everywhere"
 	}
+	if errors.Is(err, syscall.EFBIG) {
+		cure = "raise ulimit -f, which is smaller than the memory of two links"
+	}
 	return judge("shared memory, for shm links between processes of this host", err, cure)
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/manager"
 	"github.com/rawlane/rawlane/vlan/manager/server"
+	"github.com/rawlane/rawlane/vlan/plan"
 )
 
 // managerVerb runs the manager of a node.
@@ -148,12 +149,10 @@ func (m *managerVerb) config(cmd *cobra.Command) (server.Config, error) {
 		State: m.state, DiscardState: m.discardState, KeepOverrides: m.failover, Program: programName(),
 		Logger: cli.NewLogger(cmd.ErrOrStderr(), m.json),
 	}
-	var err error
 	if m.plan != "" {
-		if cfg.Plan, _, err = cli.ReadPlanAndNetwork(cmd.Context(), m.plan); err != nil {
-			return cfg, fmt.Errorf("--plan: %w", err)
-		}
+		cfg.ReadPlan = func(hasState bool) (*plan.Plan, error) { return m.readPlan(cmd.Context(), hasState) }
 	}
+	var err error
 	if m.mac != "" {
 		if cfg.MAC, err = transport.ParseMAC(m.mac); err != nil {
 			return cfg, cli.Misuse("--mac: %v", err)
@@ -177,6 +176,25 @@ func (m *managerVerb) config(cmd *cobra.Command) (server.Config, error) {
 		return cfg, fmt.Errorf("interface %s: %w", m.nic, err)
 	}
 	return cfg, nil
+}
+
+// maxCompared bounds the size of a plan's file that is read to be compared with the state, in
+// bytes: its parser takes a hundred times of that, in a manager that needs it no more.
+const maxCompared = 256 << 10
+
+// readPlan reads the plan of --plan. Beside a state it is for the log alone, and a long one is not
+// read.
+func (m *managerVerb) readPlan(ctx context.Context, hasState bool) (*plan.Plan, error) {
+	if hasState {
+		if i, err := os.Stat(m.plan); err == nil && i.Size() > maxCompared {
+			return nil, nil
+		}
+	}
+	p, _, err := cli.ReadPlanAndNetwork(ctx, m.plan)
+	if err != nil {
+		return nil, fmt.Errorf("--plan: %w", err)
+	}
+	return p, nil
 }
 
 // interfaceNames lists the machine's network interfaces.

@@ -410,3 +410,49 @@ func TestDefaultListensOnTheSocketAlone(t *testing.T) {
 		}
 	}
 }
+
+// A manager with a state starts whatever has become of --plan: it says once what is wrong with it,
+// and does not read a long one. Without a state a plan that cannot be read is an error.
+func TestStateCountsWhateverBecameOfThePlan(t *testing.T) {
+	plan, state := plan1(t), filepath.Join(t.TempDir(), "state")
+	flags := []string{"--mac", "02:00:00:00:00:01", "--socket=", "--listen", "127.0.0.1:0", "--plan", plan, "--state", state}
+	good, err := os.ReadFile(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const warning = "the plan given cannot be read; the state file has one, and counts"
+	t.Run("first start", func(t *testing.T) { startManager(t, flags...) })
+	for name, c := range map[string]struct {
+		content string // empty: the file is gone
+		warns   string
+	}{
+		"as before":         {string(good), ""},
+		"gone":              {"", "no such file"},
+		"a typing error":    {"vids: [1, 2\n", "--plan: "},
+		"another":           {strings.ReplaceAll(string(good), "vid: 1", "vid: 2"), "has another plan than the one given"},
+		"long, and no plan": {strings.Repeat("vids: [\n", maxCompared/8+1), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_ = os.Remove(plan)
+			if c.content != "" {
+				if err := os.WriteFile(plan, []byte(c.content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var log lockedBuffer
+			startManagerLogging(t, &log, flags...)
+			said := log.String()
+			if c.warns == "" && (strings.Contains(said, warning) || strings.Contains(said, "another plan")) || !strings.Contains(said, c.warns) {
+				t.Errorf("it says %s; want %q", said, c.warns)
+			}
+			if strings.Count(said, warning) > 1 || !strings.Contains(said, "plan=true") {
+				t.Errorf("it says %s", said)
+			}
+		})
+	}
+	_ = os.Remove(state)
+	_ = os.Remove(plan)
+	if _, errs, status := command(t, append([]string{"manager"}, flags...)...); status != cli.ExitFailed || !strings.Contains(errs, "--plan: plan "+plan) {
+		t.Errorf("without a state: status %d, %s", status, errs)
+	}
+}

@@ -9,12 +9,15 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/rawlane/rawlane/sim/cenju"
 )
 
 // Colours that the colour-blind can tell apart.
 var (
 	simBlue = color.RGBA{R: 0x00, G: 0x72, B: 0xb2, A: 0xff}
 	simGrey = color.RGBA{R: 0x88, G: 0x88, B: 0x88, A: 0xff}
+	simRed  = color.RGBA{R: 0xd5, G: 0x5e, B: 0x00, A: 0xff}
 )
 
 // drawing makes a plot of an experiment's results.
@@ -67,5 +70,40 @@ func plotCG(all []cgLine) (*plot.Plot, error) {
 	p.Add(plotter.NewGrid(), bars)
 	p.NominalX(names...)
 	p.Y.Min, p.Y.Max = 0, 1.1*max(1, slices.Max(values))
+	return p, nil
+}
+
+// plotCenju draws throughput over the size of transfers, a line for each mode, and its formula
+// dashed.
+func plotCenju(all []cenjuLine) (*plot.Plot, error) {
+	p := plot.New()
+	p.Title.Text = "Throughput of Cenju-3's transfers"
+	p.X.Label.Text, p.Y.Label.Text = "bytes", "MB/s"
+	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{}
+	p.Add(plotter.NewGrid())
+	highest := 0.0
+	for _, mode := range cenju.Modes {
+		var simulated, formula plotter.XYs
+		for _, l := range all {
+			if l.Mode == mode.String() {
+				simulated = append(simulated, plotter.XY{X: float64(l.SizeBytes), Y: l.MBPerS})
+				formula = append(formula, plotter.XY{X: float64(l.SizeBytes), Y: l.Formula})
+				highest = max(highest, l.MBPerS)
+			}
+		}
+		line, err := plotter.NewLine(simulated)
+		if err != nil {
+			return nil, err
+		}
+		dashed, err := plotter.NewLine(formula)
+		if err != nil {
+			return nil, err
+		}
+		line.Color, line.Width = []color.Color{simBlue, simGrey, simRed}[mode], vg.Points(1.5)
+		dashed.Color, dashed.Dashes = color.Black, []vg.Length{vg.Points(2), vg.Points(4)}
+		p.Add(line, dashed)
+		p.Legend.Add(mode.String(), line)
+	}
+	p.Y.Min, p.Y.Max = 0, 1.1*highest
 	return p, nil
 }

@@ -26,7 +26,7 @@ func simLines[T any](t *testing.T, args ...string) (lines []T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, errs, status := command(t, append([]string{"sim", "vbft", "--json"}, args...)...)
+	out, errs, status := command(t, append([]string{"sim"}, append(args, "--json")...)...)
 	if status != cli.ExitDone || errs != "" {
 		t.Fatalf("status %d, said %s", status, errs)
 	}
@@ -50,7 +50,7 @@ func simLines[T any](t *testing.T, args ...string) (lines []T) {
 func TestSimVBFT_Figure9(t *testing.T) {
 	wantTime(t)
 	plot := filepath.Join(t.TempDir(), "fig9.svg")
-	lines := simLines[changeLine](t, "--experiment", "fig9", "--seconds", "3", "--seed", "7", "--plot", plot)
+	lines := simLines[changeLine](t, "vbft", "--experiment", "fig9", "--seconds", "3", "--seed", "7", "--plot", plot)
 	if len(lines) != 60 {
 		t.Fatalf("%d lines, want 60", len(lines))
 	}
@@ -73,7 +73,7 @@ func TestSimVBFT_Figure9(t *testing.T) {
 func TestSimVBFT_Figure11(t *testing.T) {
 	wantTime(t)
 	plot := filepath.Join(t.TempDir(), "fig11.svg")
-	lines := simLines[cgLine](t, "--experiment", "fig11", "--iterations", "1", "--rate", "1G", "--compute", "5ms", "--plot", plot)
+	lines := simLines[cgLine](t, "vbft", "--experiment", "fig11", "--iterations", "1", "--rate", "1G", "--compute", "5ms", "--plot", plot)
 	var names []string
 	for _, l := range lines {
 		names = append(names, l.Network)

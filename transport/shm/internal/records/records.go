@@ -342,7 +342,7 @@ func (r *Reader) Next(f *transport.Frame) Result {
 		b := r.data[at : at+need : at+need]
 		f.Dst, f.Src = transport.MAC(b[8:14]), transport.MAC(b[16:22])
 		f.EtherType = transport.EtherType(binary.NativeEndian.Uint16(b[14:]))
-		f.Payload, f.Headroom, f.Answers = b[headerLen:headerLen+size:headerLen+size], nil, nil
+		f.Payload, f.Headroom, f.Answers, f.Origin = b[headerLen:headerLen+size:headerLen+size], nil, nil, 0
 		r.next += need
 		return Done
 	}
