@@ -35,14 +35,15 @@ type File struct {
 	out      *bufio.Writer
 	pcap     *pcapgo.NgWriter // nil until the first link
 	frame    []byte           // being written; kept for its memory
+	buffered uint64           // frames captured that are not in the file yet, or not wholly
 	err      error            // the writer's first
 	finished bool
 }
 
 // Counts of a File, in frames.
 type Counts struct {
-	Captured uint64 `json:"captured"` // recorded; if the writer failed, the last of them are not in the file
-	Lost     uint64 `json:"lost"`     // passed after the writer had failed or the File was closed
+	Captured uint64 `json:"captured"` // recorded; if the writer has failed: what it had taken before
+	Lost     uint64 `json:"lost"`     // passed in vain: the writer failed, or the File was closed
 }
 
 // NewFile makes a File that writes to w, buffered. The caller closes w after the File.
@@ -75,7 +76,9 @@ func (f *File) addInterface(i pcapgo.NgInterface) (id int, err error) {
 	case f.finished:
 		return 0, fmt.Errorf("file closed: %w", os.ErrClosed)
 	case f.pcap != nil:
-		id, f.err = f.pcap.AddInterface(i)
+		if id, f.err = f.pcap.AddInterface(i); f.err != nil {
+			f.loseBuffered()
+		}
 		return id, f.err
 	}
 	f.pcap, f.err = pcapgo.NewNgWriterInterface(f.out, i, pcapgo.NgWriterOptions{
@@ -108,14 +111,27 @@ func (f *File) write(now time.Time, l *Link, whole *transport.Frame) {
 	if l.snap > 0 && l.snap < length {
 		f.frame = f.frame[:l.snap]
 	}
+	before := f.out.Buffered()
 	f.err = f.pcap.WritePacket(gopacket.CaptureInfo{
 		Timestamp: now, CaptureLength: len(f.frame), Length: length, InterfaceIndex: l.id,
 	}, f.frame)
 	if f.err != nil {
 		f.lost.Add(1)
+		f.loseBuffered()
 		return
 	}
 	f.captured.Add(1)
+	if f.out.Buffered()-before < len(f.frame) { // what was there before it is written
+		f.buffered = 0
+	}
+	f.buffered++
+}
+
+// loseBuffered counts what the writer has not taken, now that it has failed.
+func (f *File) loseBuffered() {
+	f.captured.Add(-f.buffered)
+	f.lost.Add(f.buffered)
+	f.buffered = 0
 }
 
 // Counts returns how many frames were recorded and how many were not.
@@ -130,7 +146,10 @@ func (f *File) Flush() error {
 
 func (f *File) flush() error {
 	if f.err == nil && f.pcap != nil {
-		f.err = f.pcap.Flush()
+		if f.err = f.pcap.Flush(); f.err != nil {
+			f.loseBuffered()
+		}
+		f.buffered = 0
 	}
 	return f.failure(f.err)
 }

@@ -49,7 +49,6 @@ type client struct {
 	peers      []mcd.NodeID
 	echoes     map[mcd.NodeID]string // where each peer echoes over IP
 	asked      time.Time             // when all were asked last
-	isLocal    bool                  // all nodes are of this command
 }
 
 // openClient opens the ports of node 0 and waits until the other nodes are ready.
@@ -93,29 +92,6 @@ func (c *client) ask(ctx context.Context, node mcd.NodeID) (arrived uint64, err 
 // end tells the other nodes that the benchmark is over.
 func (c *client) end(ctx context.Context) error {
 	return launch.Dismiss(ctx, c.x, c.peers, []byte{askEnd})
-}
-
-// abandonTime is how long node 0 tells others that it ends without a result, and askTime how long
-// each of them, at most: some may be gone, and be why it ends.
-const (
-	abandonTime = 2 * time.Second
-	askTime     = abandonTime / 8
-)
-
-// abandon tells nodes on other machines that node 0 ends without a result: by an error, or
-// interrupted, when no context of the benchmark's is left. Those that do not hear it notice the
-// silence; those of this machine end with the command.
-func (c *client) abandon() {
-	if c.isLocal {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), abandonTime)
-	defer cancel()
-	for _, p := range c.peers {
-		turn, cancel := context.WithTimeout(ctx, askTime)
-		_, _ = c.x.Ask(turn, p, []byte{askAbandon})
-		cancel()
-	}
 }
 
 // keepAlive tells the other nodes now and then that node 0 is there: the idle ones would give up.

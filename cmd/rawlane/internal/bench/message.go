@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -145,9 +144,8 @@ func (b *messageBench) part(ctx context.Context, n *node) error {
 	if err != nil {
 		return err
 	}
-	c.link, c.isLocal = n.link, b.cluster.Together() || os.Getenv(cli.EnvLocal) != ""
+	c.link = n.link
 	if err := b.measureAll(ctx, n, c); err != nil {
-		c.abandon()
 		return err
 	}
 	return c.end(ctx)

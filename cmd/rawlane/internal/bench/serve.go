@@ -27,14 +27,10 @@ const (
 	askEnd          // the benchmark is over
 	askNote         // stamp frames or no longer: a byte that is 0 or 1, and the number of the turn
 	askRecords      // the records of the turn
-	askAbandon      // node 0 ends without a result
 )
 
-// What node 0 tells the others at its end.
-var (
-	errEnd       = errors.New("the benchmark is over")
-	errAbandoned = errors.New("node 0 has ended without a result (it says why)")
-)
+// errEnd is what node 0 tells the others at its end.
+var errEnd = errors.New("the benchmark is over")
 
 // serve answers node 0 until node 0 ends the benchmark. With the name of an interface it echoes
 // over IP, too.
@@ -69,8 +65,6 @@ func serve(ctx context.Context, n *node) error {
 		switch request[0] {
 		case askEnd:
 			end(errEnd)
-		case askAbandon:
-			end(errAbandoned)
 		case askNote, askRecords:
 			return records.answer(request)
 		}
@@ -83,11 +77,8 @@ func serve(ctx context.Context, n *node) error {
 	if _, err = x.Gather(serving, 0, []byte(address)); err == nil {
 		err = echo(serving, ping, records)
 	}
-	switch told := context.Cause(serving); {
-	case ctx.Err() != nil || told == nil:
+	if ctx.Err() != nil || serving.Err() == nil {
 		return err
-	case errors.Is(told, errAbandoned):
-		return errors.Join(told, launch.Linger(ctx, ep, launch.LingerTime))
 	}
 	return launch.Linger(ctx, ep, launch.LingerTime)
 }

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,35 +42,4 @@ func TestEcho_StandstillIsNoSilence(t *testing.T) {
 			t.Errorf("%v, %v after it stood still; want an error after %v", err, after, want)
 		}
 	})
-}
-
-// Where node 0 is interrupted, or finds that it cannot measure, the others end as well, and say so.
-func TestServe_Abandoned(t *testing.T) {
-	for name, b := range map[string]messageBench{
-		"interrupted": {measure: func(*client, context.Context, *result) error { return context.Canceled }},
-		"too large":   {bench: bench{sizes: []int{1 << 20}}},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
-			served := make(chan error, 1)
-			go func() { served <- serve(t.Context(), &node{ep: eps[1]}) }()
-			ctx, interrupt := context.WithCancel(t.Context())
-			measure := b.measure
-			b.measure = func(c *client, ctx context.Context, r *result) error {
-				interrupt()
-				return measure(c, ctx, r)
-			}
-			if len(b.sizes) == 0 {
-				b.sizes = []int{64}
-			}
-			start := time.Now()
-			if err := b.part(ctx, &node{ep: eps[0]}); err == nil {
-				t.Errorf("%s: node 0 has no error", name)
-			}
-			if err := <-served; !errors.Is(err, errAbandoned) || time.Since(start) > launch.Silence/10 {
-				t.Errorf("%s: node 1 ends %v later with %v", name, time.Since(start), err)
-			}
-			interrupt()
-		})
-	}
 }

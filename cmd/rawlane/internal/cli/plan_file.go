@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -25,8 +26,20 @@ func LoadTopology(spec string) (*topology.Topology, error) {
 	return t, err
 }
 
-// ReadPlan reads a plan from a file.
-func ReadPlan(file string) (*plan.Plan, error) {
+// ReadPlan reads a plan from a file, until ctx ends: a FIFO may have no end.
+func ReadPlan(ctx context.Context, file string) (*plan.Plan, error) {
+	var p *plan.Plan // used only if it has been read
+	err := Compute(ctx, func() (err error) {
+		p, err = readPlan(file)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func readPlan(file string) (*plan.Plan, error) {
 	f, err := OpenFile("plan", file, "rawlane route optimise --out makes one, and route dump prints a manager's")
 	if err != nil {
 		return nil, err
@@ -37,8 +50,10 @@ func ReadPlan(file string) (*plan.Plan, error) {
 
 // ReadPlanAndNetwork reads a plan from a file and its network, and checks that the network has the
 // routes of the plan. network is nil if the plan names none.
-func ReadPlanAndNetwork(file string) (p *plan.Plan, network *topology.Topology, err error) {
-	if p, err = ReadPlan(file); err != nil || p.Topology == "" {
+func ReadPlanAndNetwork(
+	ctx context.Context, file string,
+) (p *plan.Plan, network *topology.Topology, err error) {
+	if p, err = ReadPlan(ctx, file); err != nil || p.Topology == "" {
 		return p, nil, err
 	}
 	if network, err = PlanNetwork(p, file); err != nil {

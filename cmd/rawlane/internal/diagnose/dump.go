@@ -86,7 +86,11 @@ func (d *dumpVerb) run(cmd *cobra.Command, args []string) error {
 	d.out = bufio.NewWriter(cmd.OutOrStdout())
 	in := cmd.InOrStdin()
 	if args[0] != "-" {
-		f, err := os.Open(args[0])
+		var f *os.File // read only if it has opened: a FIFO does once another program writes to it
+		err := cli.Compute(cmd.Context(), func() (err error) {
+			f, err = os.Open(args[0])
+			return err
+		})
 		if err != nil {
 			return err
 		}

@@ -36,11 +36,11 @@ func (c *ClusterFlags) runOne(ctx context.Context, alike string, part NodeFunc) 
 	if err != nil {
 		return err
 	}
-	if os.Getenv(cli.EnvLocal) == "" { // else one command has started all
-		err = agree(ctx, m.Endpoint, alike)
-	}
-	if err == nil {
-		err = part(ctx, m.Endpoint, m.NIC)
+	here := func(ctx context.Context) error { return part(ctx, m.Endpoint, m.NIC) }
+	if os.Getenv(cli.EnvLocal) != "" { // one command has started all, and ends all
+		err = here(ctx)
+	} else {
+		err = runAlike(ctx, m.Endpoint, alike, here)
 	}
 	if err != nil {
 		err = fmt.Errorf("node %d: %w", m.Endpoint.Node(), err)

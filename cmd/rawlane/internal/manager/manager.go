@@ -150,7 +150,7 @@ func (m *managerVerb) config(cmd *cobra.Command) (server.Config, error) {
 		Logger: cli.NewLogger(cmd.ErrOrStderr(), m.json),
 	}
 	if m.plan != "" {
-		cfg.ReadPlan = m.readPlan
+		cfg.ReadPlan = func(hasState bool) (*plan.Plan, error) { return m.readPlan(cmd.Context(), hasState) }
 	}
 	var err error
 	if m.mac != "" {
@@ -184,13 +184,13 @@ const maxCompared = 256 << 10
 
 // readPlan reads the plan of --plan. Beside a state it is for the log alone, and a long one is not
 // read.
-func (m *managerVerb) readPlan(hasState bool) (*plan.Plan, error) {
+func (m *managerVerb) readPlan(ctx context.Context, hasState bool) (*plan.Plan, error) {
 	if hasState {
 		if i, err := os.Stat(m.plan); err == nil && i.Size() > maxCompared {
 			return nil, nil
 		}
 	}
-	p, _, err := cli.ReadPlanAndNetwork(m.plan)
+	p, _, err := cli.ReadPlanAndNetwork(ctx, m.plan)
 	if err != nil {
 		return nil, fmt.Errorf("--plan: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,7 +77,7 @@ func (a *applyVerb) run(cmd *cobra.Command, args []string) (err error) {
 	}
 	var p *plan.Plan
 	if !a.options.Rollback {
-		if p, _, err = cli.ReadPlanAndNetwork(args[0]); err != nil {
+		if p, _, err = cli.ReadPlanAndNetwork(cmd.Context(), args[0]); err != nil {
 			return err
 		}
 	}
@@ -93,8 +94,21 @@ func (a *applyVerb) run(cmd *cobra.Command, args []string) (err error) {
 			}
 		}
 		report, err := coordinator.Apply(ctx, clients, p, a.options)
+		if cmd.Context().Err() != nil && errors.Is(err, context.Canceled) {
+			if unchanged(report) {
+				return context.Cause(cmd.Context()) // who had no time to answer would be said to give none
+			}
+			cmd.PrintErrln(cli.Printable(err.Error())) // the word that it was interrupted stands for it
+		}
 		printed := cli.Write(cmd.OutOrStdout(), a.json, report, func(w io.Writer) { writeReport(w, report) })
 		return errors.Join(err, printed)
+	})
+}
+
+// unchanged reports whether nothing has changed, nor may change.
+func unchanged(r *coordinator.Report) bool {
+	return !slices.ContainsFunc(r.Nodes, func(n coordinator.NodeOutcome) bool {
+		return n.State != coordinator.NodeUnchanged
 	})
 }
 

@@ -24,7 +24,7 @@ of nodes is connected by its own.
   rawlane route check examples/vbft16.yaml`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, network, err := cli.ReadPlanAndNetwork(args[0])
+			p, network, err := cli.ReadPlanAndNetwork(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -78,7 +78,7 @@ operator's pairs in it. "route apply --dry-run" asks all nodes.
 					return err
 				}
 			}
-			after, err := cli.ReadPlan(args[len(args)-1])
+			after, err := cli.ReadPlan(cmd.Context(), args[len(args)-1])
 			if err != nil {
 				return err
 			}
@@ -87,7 +87,7 @@ operator's pairs in it. "route apply --dry-run" asks all nodes.
 					writeDifference(w, plan.Diff(running, after))
 				})
 			}
-			before, err := cli.ReadPlan(args[0])
+			before, err := cli.ReadPlan(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}

@@ -24,8 +24,8 @@ func newControlCommand() *cobra.Command {
 		Short: "Have the network choose its routes by itself",
 		Long: `Reads what the nodes have sent, period by period, and applies another plan where the worst link
 would be better off by it for long enough, until it is interrupted. It says what it changes and why;
-the managers' logs have it, too (rawlane route log). All managers must have one and the same plan to
-begin with (rawlane route apply).
+the managers' logs have it, too (rawlane route log), and it goes on where nobody reads it here any
+more. All managers must have one and the same plan to begin with (rawlane route apply).
 
   rawlane route control --topology vbft:4x4x4 --managers managers.txt
 

@@ -29,7 +29,7 @@ too: "rawlane route apply" changes all nodes.`,
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the manager's log")
 	load := func(c *manager.Client, ctx context.Context) (changed api.Changed, err error) {
-		p, _, err := cli.ReadPlanAndNetwork(cmd.Flags().Arg(0))
+		p, _, err := cli.ReadPlanAndNetwork(ctx, cmd.Flags().Arg(0))
 		if err != nil {
 			return changed, err
 		}

@@ -86,7 +86,7 @@ func (o *optimiseVerb) validate(_ *cobra.Command, args []string) error {
 }
 
 func (o *optimiseVerb) run(cmd *cobra.Command, _ []string) error {
-	plan, err := o.load()
+	plan, err := o.load(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -118,9 +118,9 @@ func (o *optimiseVerb) optimise(ctx context.Context, current *plan.Plan) (*plan.
 }
 
 // load reads the first plan, its network and the traffic. The plan is nil without a file.
-func (o *optimiseVerb) load() (plan *plan.Plan, err error) {
+func (o *optimiseVerb) load(ctx context.Context) (plan *plan.Plan, err error) {
 	if o.File != "" {
-		if plan, err = cli.ReadPlan(o.File); err != nil {
+		if plan, err = cli.ReadPlan(ctx, o.File); err != nil {
 			return nil, err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
@@ -26,7 +28,7 @@ var vbft16 = filepath.Join("..", "..", "..", "..", "examples", "vbft16.yaml")
 
 // The example is what its comments say: the paper's plan and network. Source: VFREC §2.4.
 func TestRouteExampleIsThePapersPlan(t *testing.T) {
-	p, err := cli.ReadPlan(vbft16)
+	p, err := cli.ReadPlan(t.Context(), vbft16)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +172,7 @@ func TestRouteVerbsPrintNeatly(t *testing.T) {
 // A dumped plan whose network is in a file says that the file has to be beside it; and so does the
 // error if it is not.
 func TestRouteDumpNamesTheNetworksFile(t *testing.T) {
-	p, err := cli.ReadPlan(vbft16)
+	p, err := cli.ReadPlan(t.Context(), vbft16)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +194,7 @@ func TestRouteDumpNamesTheNetworksFile(t *testing.T) {
 	if status != cli.ExitFailed || !strings.Contains(errs, want) {
 		t.Errorf("status %d, %s; want %q", status, errs, want)
 	}
-	if again, err := cli.ReadPlan(file); err != nil || api.PlanID(again) != api.PlanID(p) {
+	if again, err := cli.ReadPlan(t.Context(), file); err != nil || api.PlanID(again) != api.PlanID(p) {
 		t.Errorf("read again: %v, %v", again, err)
 	}
 }
@@ -303,3 +305,76 @@ func TestRouteComputationsEndWithTheirContext(t *testing.T) {
 		}
 	}
 }
+
+// fakeManagers answer as two managers of a plan's first nodes. The second one does not answer a
+// request for the given path, of which it calls asked, and refuses to undo a change.
+func fakeManagers(t *testing.T, p *plan.Plan, silent string, asked func()) (addrs string) {
+	t.Helper()
+	var all []string
+	for k, n := range p.Nodes[:2] {
+		answers := map[string]any{
+			"/v1/table": api.Table{Schema: api.Schema, MAC: n.MAC}, "/v1/health": api.Health{Schema: api.Schema},
+			"/v1/prepare": api.Prepared{}, "/v1/commit": api.Committed{}, "/v1/abort": api.Changed{},
+		}
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body) // so that the end of the request is noticed
+			switch {
+			case k == 1 && r.URL.Path == silent:
+				asked()
+				<-r.Context().Done()
+			case k == 1 && r.URL.Path == "/v1/abort":
+				w.WriteHeader(http.StatusInternalServerError)
+			default:
+				_ = json.NewEncoder(w).Encode(answers[r.URL.Path])
+			}
+		}))
+		t.Cleanup(s.Close)
+		all = append(all, s.Listener.Addr().String())
+	}
+	return strings.Join(all, ",")
+}
+
+// A manager for which an interrupt left no time is not said to give no answer. What has changed by
+// then, or may have, is told all the same. A watch ends with 0, whatever the nodes were asked.
+func TestRouteInterrupted(t *testing.T) {
+	p, err := cli.ReadPlan(t.Context(), vbft16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const interrupted, word = 130, "interrupted\n$"
+	for _, c := range []struct {
+		verb, silent string
+		status       int
+		out, errs    string // expressions of what is printed and said
+	}{
+		{"status", "/v1/table", interrupted, "^$", "^[^\n]*" + word},
+		{"status --watch 1h", "/v1/table", cli.ExitDone, "^$", "^$"},
+		{"status --watch 1h", "", cli.ExitDone, "(?m)^# Manager", "^not all is well"}, // between two looks
+		{"apply --partial " + vbft16, "/v1/table", interrupted, "^$", "^[^\n]*" + word},
+		{
+			"apply --partial " + vbft16, "/v1/commit", interrupted, `(?m)^\S+ +\S+ +(back|unchanged) .*\n\S+ +\S+ +unknown `,
+			"(?s)may have: plan .* may be that of .*" + word,
+		},
+	} {
+		ctx, interrupt := context.WithCancelCause(t.Context())
+		raise := func() { interrupt(&cli.SignalError{Signal: syscall.SIGINT}) }
+		addrs := fakeManagers(t, p, c.silent, raise)
+		var out, errs strings.Builder
+		said := writer(func(b []byte) (int, error) {
+			if c.silent == "" {
+				raise()
+			}
+			return errs.Write(b)
+		})
+		line := append(append([]string{"route"}, strings.Fields(c.verb)...), "--managers", addrs)
+		status := cli.Execute(ctx, cli.NewRoot(verbs), line, strings.NewReader(""), &out, said)
+		if status != c.status || !regexp.MustCompile(c.out).MatchString(out.String()) ||
+			!regexp.MustCompile(c.errs).MatchString(errs.String()) {
+			t.Errorf("%s, %s: status %d, printed\n%ssaid\n%s", c.verb, c.silent, status, &out, &errs)
+		}
+	}
+}
+
+type writer func(b []byte) (int, error)
+
+func (w writer) Write(b []byte) (int, error) { return w(b) }

@@ -2,6 +2,7 @@ package route
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -59,7 +60,7 @@ sends by, and by whose wish.
 			if err := m.none(); err != nil {
 				return err
 			}
-			s, err := readShownPlan(args[0], node)
+			s, err := readShownPlan(cmd.Context(), args[0], node)
 			if err != nil {
 				return err
 			}
@@ -73,8 +74,8 @@ sends by, and by whose wish.
 	return cmd
 }
 
-func readShownPlan(file, node string) (*shownPlan, error) {
-	p, network, err := cli.ReadPlanAndNetwork(file)
+func readShownPlan(ctx context.Context, file, node string) (*shownPlan, error) {
+	p, network, err := cli.ReadPlanAndNetwork(ctx, file)
 	if err != nil {
 		return nil, err
 	}

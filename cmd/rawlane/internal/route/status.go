@@ -25,7 +25,7 @@ func newStatusCommand() *cobra.Command {
 pairs are not as the plan says. Equal plans have one id, on all nodes; "route check" says that of a
 file. If some node does not answer, has another plan than the rest, cannot do its work, or knows of
 paths that are down (managers with --failover do), it exits with 1. With --watch it asks again and
-again until it is interrupted.
+again until it is interrupted, and then exits with 0.
 
 Nodes that have different plans send by different VIDs, and switches flood what they send. To mend
 it, apply a plan to all of them:
@@ -41,6 +41,9 @@ it, apply a plan to all of them:
 			return m.askAll(func(clients []*manager.Client) error {
 				for {
 					err := survey(cmd, clients, m.json)
+					if watch > 0 && cmd.Context().Err() != nil && !errors.Is(err, errNotPrinted) {
+						return nil // the user interrupts it: there is no other end
+					}
 					if watch == 0 || errors.Is(err, errNotPrinted) {
 						return err
 					}
@@ -50,7 +53,7 @@ it, apply a plan to all of them:
 					select {
 					case <-time.After(watch):
 					case <-cmd.Context().Done():
-						return err
+						return nil
 					}
 				}
 			})
@@ -64,11 +67,15 @@ it, apply a plan to all of them:
 
 var errNotPrinted = errors.New("could not print")
 
-// survey asks all nodes and prints their answers.
+// survey asks all nodes and prints their answers, unless it is interrupted: those that had no time
+// to answer would be said to give none.
 func survey(cmd *cobra.Command, clients []*manager.Client, asJSON bool) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), askTimeout)
 	defer cancel()
 	s := coordinator.Survey(ctx, clients)
+	if cmd.Context().Err() != nil {
+		return context.Cause(cmd.Context())
+	}
 	if err := cli.Write(cmd.OutOrStdout(), asJSON, s, func(w io.Writer) { writeStatus(w, s) }); err != nil {
 		return fmt.Errorf("%w: %w", errNotPrinted, err)
 	}

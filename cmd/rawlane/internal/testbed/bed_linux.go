@@ -21,8 +21,8 @@ import (
 	"github.com/rawlane/rawlane/internal/testbed"
 )
 
-// bedUp starts a holder, and returns when the bed is made. The holder is this command again, with
-// envUser set.
+// bedUp starts a holder, and returns when the bed is made, or when the command's context has ended
+// and the holder with it. The holder is this command again, with envUser set.
 func bedUp(cmd *cobra.Command, name string, cfg testbed.Config) error {
 	if os.Getenv(envUser) != "" {
 		return bedHold(cmd.Context(), name, cfg)
@@ -42,8 +42,18 @@ func bedUp(cmd *cobra.Command, name string, cfg testbed.Config) error {
 	if err := holder.Start(); err != nil {
 		return fmt.Errorf("start the holder: %w", err)
 	}
+	ctx := cmd.Context()
+	serves := context.AfterFunc(ctx, func() { // a signal of the terminal's is not the holder's
+		_ = holder.Process.Signal(unix.SIGTERM) // it may have ended
+		_ = said.Close()
+	})
 	var reply bedReply
-	if err := json.NewDecoder(said).Decode(&reply); err != nil {
+	err = json.NewDecoder(said).Decode(&reply)
+	if !serves() { // it has been told to end, also where the reply came first
+		_ = holder.Wait() // it has no more to say
+		return context.Cause(ctx)
+	}
+	if err != nil {
 		_ = holder.Wait() // it has ended, and this is why there is no answer
 		return fmt.Errorf("test bed %s: its holder ended before the bed was made", name)
 	}

@@ -29,7 +29,7 @@ import (
 // is told to end.
 func bedHold(ctx context.Context, name string, cfg testbed.Config) error {
 	ready := json.NewEncoder(os.Stdout)
-	h, err := openHolder(name, cfg)
+	h, err := openHolder(ctx, name, cfg)
 	if err != nil {
 		return errors.Join(ready.Encode(bedReply{Error: err.Error()}), err)
 	}
@@ -61,8 +61,11 @@ type holder struct {
 	ending   sync.WaitGroup // requests to end it that have no answer yet
 }
 
-func openHolder(name string, cfg testbed.Config) (*holder, error) {
-	bed, err := testbed.Open(cfg)
+func openHolder(ctx context.Context, name string, cfg testbed.Config) (*holder, error) {
+	if err := testbed.Reexec(); err != nil {
+		return nil, err
+	}
+	bed, err := makeBed(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +83,22 @@ func openHolder(name string, cfg testbed.Config) (*holder, error) {
 		return nil, errors.Join(err, h.close())
 	}
 	return h, nil
+}
+
+// makeBed makes a bed, unless ctx ends first: then the process is to end, and the kernel removes
+// what there is.
+func makeBed(ctx context.Context, cfg testbed.Config) (bed *testbed.Bed, err error) {
+	made := make(chan struct{})
+	go func() { // until it is made, or the process ends
+		defer close(made)
+		bed, err = testbed.New(cfg)
+	}()
+	select {
+	case <-made:
+		return bed, err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // lockName has this process alone hold a bed's name, until it ends or closes the lock.
