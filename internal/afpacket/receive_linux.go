@@ -29,7 +29,7 @@ func Accept(a *Attachment, r Received, f *transport.Frame) bool {
 	f.Dst = transport.MAC(b[0:6])
 	f.Src = transport.MAC(b[6:12])
 	f.EtherType = transport.EtherType(binary.BigEndian.Uint16(b[12:]))
-	f.Payload, f.Headroom, f.Answers = b[transport.HeaderLen:], nil, nil
+	f.Payload, f.Headroom, f.Answers, f.Origin = b[transport.HeaderLen:], nil, nil, 0
 	// The status decides, not the value: a tag of zeros is a tag.
 	f.OptionalTag = transport.OptionalTagFromTCI(r.Status&unix.TP_STATUS_VLAN_VALID != 0, r.TCI)
 	return !f.Dst.IsMulticast() || a.cfg.Promiscuous || a.groups.Has(f.Dst)
@@ -51,7 +51,7 @@ func parseWhole(b []byte, f *transport.Frame) (tpid transport.EtherType, ok bool
 	if len(b) < transport.HeaderLen {
 		return 0, false
 	}
-	f.Dst, f.Src, f.Headroom, f.Answers = transport.MAC(b[0:6]), transport.MAC(b[6:12]), nil, nil
+	f.Dst, f.Src, f.Headroom, f.Answers, f.Origin = transport.MAC(b[0:6]), transport.MAC(b[6:12]), nil, nil, 0
 	f.EtherType = transport.EtherType(binary.BigEndian.Uint16(b[12:]))
 	if f.EtherType != transport.EtherTypeVLAN && f.EtherType != transport.EtherTypeQinQ {
 		f.OptionalTag, f.Payload = transport.Untagged, b[transport.HeaderLen:]
