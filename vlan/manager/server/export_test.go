@@ -17,7 +17,11 @@ import (
 )
 
 // OnStep has f called before each step of a write of the state file; its error fails the step.
-func (s *Server) OnStep(f func(step string) error) { s.file.before = f }
+func (s *Server) OnStep(f func(step string) error) {
+	s.change.Lock()
+	defer s.change.Unlock()
+	s.file.before = f
+}
 
 // Kill ends the manager as kill -9 does, as far as other processes can tell: connections end,
 // nothing more is written, the lock is free. It may be called from a step.

@@ -62,7 +62,9 @@ func TestStartOnAFullDisk(t *testing.T) {
 		}
 		s = testServer(t, file)
 		makeRoom()
+		s.change.Lock()
 		s.file.disk = systemDisk
+		s.change.Unlock()
 		time.Sleep(keepAgain)
 		synctest.Wait()
 		if h := healthOf(t, s); !h.OK {
