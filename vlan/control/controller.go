@@ -96,7 +96,7 @@ func NewController(
 		rests: make(map[plan.Pair]rest), external: make(map[plan.Pair]int),
 		cutOff: make(map[plan.Pair]bool), fast: make(map[int]bool),
 	}
-	c.vids = c.usableVIDs()
+	c.vids = c.plan.Usable(c.topology).VIDs()
 	return c, nil
 }
 
@@ -119,7 +119,7 @@ func (c *Controller) Replace(p *plan.Plan) error {
 		return err
 	}
 	c.plan, c.before, c.trial, c.streak = p, nil, nil, 0
-	c.vids = c.usableVIDs()
+	c.vids = c.plan.Usable(c.topology).VIDs()
 	clear(c.external)
 	clear(c.cutOff)
 	return nil

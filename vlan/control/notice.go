@@ -20,15 +20,6 @@ func (c *Controller) isConnected(a, b int) bool {
 	return slices.ContainsFunc(c.vids, func(vid transport.VID) bool { return c.paths.Connects(a, b, vid) })
 }
 
-// usableVIDs returns the VIDs that pairs may get: those of the plan that the network has, and all
-// that it has if the plan lists none.
-func (c *Controller) usableVIDs() []transport.VID {
-	if len(c.plan.VIDs) == 0 {
-		return c.topology.VIDs()
-	}
-	return slices.DeleteFunc(slices.Clone(c.plan.VIDs), func(vid transport.VID) bool { return !c.paths.Has(vid) })
-}
-
 // leaveOut removes flows that no VID can carry: they load nothing, whatever is decided. Their pairs
 // are told of.
 func (c *Controller) leaveOut(flows traffic.Matrix) traffic.Matrix {

@@ -77,7 +77,7 @@ func newProblem(
 		return nil, fmt.Errorf("%w: nodes: %d, and hosts of the topology: %d (want as many)",
 			plan.ErrInvalid, len(current.Nodes), len(t.Hosts))
 	}
-	p := &problem{topology: usable(t, current), current: current, most: cmp.Or(opt.MaxChanges, math.MaxInt)}
+	p := &problem{topology: current.Usable(t), current: current, most: cmp.Or(opt.MaxChanges, math.MaxInt)}
 	if p.vids = p.topology.VIDs(); len(p.vids) == 0 {
 		return nil, fmt.Errorf("%w: none of its VIDs is in the topology", plan.ErrInvalid)
 	}
@@ -112,16 +112,6 @@ func roundRobin(t *topology.Topology) *plan.Plan {
 		p.Nodes = append(p.Nodes, node)
 	}
 	return p
-}
-
-// usable returns the topology with the VLANs of the plan alone. A plan that lists none has all.
-func usable(t *topology.Topology, p *plan.Plan) *topology.Topology {
-	u := *t
-	if len(p.VIDs) > 0 {
-		other := func(v topology.VLAN) bool { return !slices.Contains(p.VIDs, v.VID) }
-		u.VLANs = slices.DeleteFunc(slices.Clone(t.VLANs), other)
-	}
-	return &u
 }
 
 // scale chooses the unit: a power of two, so that round rates stay exact. The error is

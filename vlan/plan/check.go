@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/rawlane/rawlane/vlan/internal/strictyaml"
 	"github.com/rawlane/rawlane/vlan/topology"
@@ -47,6 +48,17 @@ func (p *Plan) Check(t *topology.Topology) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Usable returns the topology with those of its VLANs alone that pairs may get: the plan's, or all
+// if the plan lists none.
+func (p *Plan) Usable(t *topology.Topology) *topology.Topology {
+	u := *t
+	if len(p.VIDs) > 0 {
+		other := func(v topology.VLAN) bool { return !slices.Contains(p.VIDs, v.VID) }
+		u.VLANs = slices.DeleteFunc(slices.Clone(t.VLANs), other)
+	}
+	return &u
 }
 
 // misplaced returns an error for each node that has the name of another place's host.
