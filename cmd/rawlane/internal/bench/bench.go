@@ -48,7 +48,7 @@ type bench struct {
 	iters             int
 	cluster           launch.ClusterFlags
 	alike             []string // the flags that all nodes are to give alike, if it is not node 0's that count
-	json, csv         bool
+	formats           cli.Formats
 	keyCost           *keyCost   // of those that show what a key costs
 	printed           *cli.Lines // by the run before, without the key or with it
 }
@@ -70,8 +70,8 @@ func (b *bench) command(
 			if b.iters < 1 || b.iters > maxIters {
 				return cli.Misuse("--iters %d: want 1 to %d", b.iters, maxIters)
 			}
-			if b.json && b.csv {
-				return cli.Misuse("--json and --csv: want one of the two")
+			if err := b.formats.Validate(); err != nil {
+				return err
 			}
 			if err := b.cluster.Validate(); err != nil {
 				return err
@@ -84,8 +84,7 @@ func (b *bench) command(
 	}
 	b.cluster.Register(cmd)
 	cmd.Flags().IntVar(&b.iters, "iters", b.iters, iters)
-	cmd.Flags().BoolVar(&b.json, "json", false, "print one JSON object per line")
-	cmd.Flags().BoolVar(&b.csv, "csv", false, "print comma-separated values, named as the JSON's are")
+	b.formats.Register(cmd.Flags())
 	return cmd
 }
 
@@ -150,9 +149,10 @@ func (b *bench) newNode(cmd *cobra.Command, ep *mcd.Endpoint, nic string) *node 
 	n := &node{ep: ep, nic: nic, form: b.result(ep, nic), lines: cli.Lines{Out: io.Discard}}
 	if ep.Node() == 0 {
 		n.lines = cli.Lines{
-			Out: cmd.OutOrStdout(), JSON: b.json, CSV: b.csv, Progress: cli.NewProgress(cmd.ErrOrStderr()),
+			Out: cmd.OutOrStdout(), JSON: b.formats.JSON, CSV: b.formats.CSV,
+			Progress: cli.NewProgress(cmd.ErrOrStderr()),
 		}
-		if b.csv && b.printed != nil {
+		if b.formats.CSV && b.printed != nil {
 			n.lines.Continue(b.printed)
 		}
 		b.printed = &n.lines

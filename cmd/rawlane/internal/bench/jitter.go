@@ -24,10 +24,10 @@ import (
 // jitterBench measures what takes cores from a program that spins: interrupts, the system's other
 // threads, the runtime's own, and the host of a virtual machine. It has no nodes.
 type jitterBench struct {
-	seconds   int
-	least     time.Duration
-	cores     []int
-	json, csv bool
+	seconds int
+	least   time.Duration
+	cores   []int
+	formats cli.Formats
 }
 
 const (
@@ -63,8 +63,7 @@ hit is how many of round trips of 10 us, between two such cores, have a pause in
 	f.DurationVar(&b.least, "least", b.least, "shortest pause that counts")
 	cli.ListFlag(f, &b.cores, "cores", "N,...",
 		"processor cores (default: those of the first two nodes of a benchmark)", parseCore)
-	f.BoolVar(&b.json, "json", false, "print one JSON object per line")
-	f.BoolVar(&b.csv, "csv", false, "print comma-separated values, named as the JSON's are")
+	b.formats.Register(f)
 	return cmd
 }
 
@@ -93,8 +92,9 @@ func (b *jitterBench) run(cmd *cobra.Command) error {
 		return cli.Misuse("--seconds %d: want 1 to %d", b.seconds, maxJitterSeconds)
 	case b.least < leastPause || b.least > time.Second:
 		return cli.Misuse("--least %v: want %v to %v", b.least, leastPause, time.Second)
-	case b.json && b.csv:
-		return cli.Misuse("--json and --csv: want one of the two")
+	}
+	if err := b.formats.Validate(); err != nil {
+		return err
 	}
 	if err := b.choose(cpuset.Allowed()); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (b *jitterBench) run(cmd *cobra.Command) error {
 		return err
 	}
 	host := launch.ThisHost("", 0)
-	lines := cli.Lines{Out: cmd.OutOrStdout(), JSON: b.json, CSV: b.csv}
+	lines := cli.Lines{Out: cmd.OutOrStdout(), JSON: b.formats.JSON, CSV: b.formats.CSV}
 	for i := range all {
 		r := all[i].result()
 		r.Core, r.Host = b.cores[i], host

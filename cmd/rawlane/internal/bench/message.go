@@ -202,7 +202,7 @@ func (b *messageBench) measureAll(ctx context.Context, n *node, c *client) error
 			}
 		}
 	}
-	if costs != nil && !b.json && !b.csv {
+	if costs != nil && b.formats == (cli.Formats{}) {
 		if _, err := io.WriteString(n.lines.Out, costs.usage()); err != nil {
 			return err
 		}

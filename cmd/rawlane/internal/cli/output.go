@@ -9,6 +9,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/spf13/pflag"
 )
 
 // WriteJSON prints v as a JSON object on a line of its own.
@@ -32,6 +34,23 @@ func Write(w io.Writer, asJSON bool, v any, text func(io.Writer)) error {
 	text(&b)
 	_, err := io.WriteString(w, Printable(b.String()))
 	return err
+}
+
+// Formats are the flags of a verb that prints Lines in any of their forms.
+type Formats struct{ JSON, CSV bool }
+
+// Register defines the flags.
+func (f *Formats) Register(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.JSON, "json", false, "print one JSON object per line")
+	flags.BoolVar(&f.CSV, "csv", false, "print comma-separated values, named as the JSON's are")
+}
+
+// Validate is the usage error of who wants both.
+func (f *Formats) Validate() error {
+	if f.JSON && f.CSV {
+		return Misuse("--json and --csv: want one of the two")
+	}
+	return nil
 }
 
 // Lines prints results one by one: as JSON objects, as comma-separated values, or as lines of a

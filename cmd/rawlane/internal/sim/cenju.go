@@ -18,7 +18,7 @@ type cenjuVerb struct {
 	experiment string // or all
 	config     cenju.Config
 	sizes      []int
-	json, csv  bool
+	formats    cli.Formats
 	plot       string
 
 	curves []cenjuLine // what the plot shows
@@ -70,8 +70,8 @@ latency: the parts of the paper's latencies, added up. They are its measurements
 	f.IntVar(&s.config.FIFO, "fifo", s.config.FIFO, "bytes of the FIFO between network and receiver: derived")
 	f.IntVar(&s.config.Piece, "piece", s.config.Piece, "bytes that a remote write invalidates at a time")
 	cli.SizesFlag(f, &s.sizes, "size", "s", "bytes of a transfer")
-	f.BoolVar(&s.json, "json", false, "print JSON, an object per line")
-	f.BoolVar(&s.csv, "csv", false, "print comma-separated values, named as the JSON's are, of one experiment")
+	s.formats.Register(f)
+	f.Lookup("csv").Usage += ", of one experiment"
 	f.StringVar(&s.plot, "plot", "", "draw throughput into this SVG file")
 	return cmd
 }
@@ -80,7 +80,7 @@ func (s *cenjuVerb) run(cmd *cobra.Command, _ []string) error {
 	if err := s.validate(); err != nil {
 		return err
 	}
-	lines := &cli.Lines{Out: cmd.OutOrStdout(), JSON: s.json, CSV: s.csv}
+	lines := &cli.Lines{Out: cmd.OutOrStdout(), JSON: s.formats.JSON, CSV: s.formats.CSV}
 	for _, e := range cenjuExperiments {
 		if s.experiment != "" && s.experiment != e.name {
 			continue
@@ -102,12 +102,14 @@ func (s *cenjuVerb) validate() error {
 		names = append(names, e.name)
 		known = known || s.experiment == e.name
 	}
-	switch {
-	case !known:
+	if !known {
 		return cli.NotOneOf("experiment", s.experiment, names...)
-	case s.json && s.csv:
-		return cli.Misuse("--json and --csv: want one of the two")
-	case s.csv && s.experiment == "":
+	}
+	if err := s.formats.Validate(); err != nil {
+		return err
+	}
+	switch {
+	case s.formats.CSV && s.experiment == "":
 		return cli.Misuse("--csv: of which --experiment? (one of %s)", strings.Join(names, ", "))
 	case s.plot != "" && s.experiment != "" && s.experiment != "throughput":
 		return cli.Misuse("--plot is for throughput")

@@ -11,8 +11,8 @@ import (
 
 // mbcfVerb runs the model of MPI/MBCF.
 type mbcfVerb struct {
-	seed      uint64
-	json, csv bool
+	seed    uint64
+	formats cli.Formats
 }
 
 func newMBCFCommand() *cobra.Command {
@@ -35,8 +35,7 @@ docs/papers/mbcf.md says which is which.
 	}
 	f := cmd.Flags()
 	f.Uint64Var(&s.seed, "seed", 1, "of what is left to chance: how long stations wait that have collided")
-	f.BoolVar(&s.json, "json", false, "print JSON, an object per line")
-	f.BoolVar(&s.csv, "csv", false, "print comma-separated values, named as the JSON's are")
+	s.formats.Register(f)
 	return cmd
 }
 
@@ -56,10 +55,10 @@ type mbcfLine struct {
 }
 
 func (s *mbcfVerb) run(cmd *cobra.Command, _ []string) error {
-	if s.json && s.csv {
-		return cli.Misuse("--json and --csv: want one of the two")
+	if err := s.formats.Validate(); err != nil {
+		return err
 	}
-	lines := &cli.Lines{Out: cmd.OutOrStdout(), JSON: s.json, CSV: s.csv}
+	lines := &cli.Lines{Out: cmd.OutOrStdout(), JSON: s.formats.JSON, CSV: s.formats.CSV}
 	model := mbcf.Fitted()
 	for i, e := range mbcf.Experiments() {
 		head := fmt.Sprintf("# %s, %s (MBCF %s; the model is to be within %.0f %%)\n%-10s %12s %12s %12s\n",
