@@ -27,7 +27,7 @@ var coverageText string
 type covered struct {
 	pkg     string
 	parsers []string // functions of which each line is reached
-	floor   float64  // percent of the package's statements
+	floor   float64  // percent of the package's statements, or 0 for one that does much beside reading
 }
 
 // parseCoverage reads the list: a package, the percentage, and parsers.
@@ -38,11 +38,16 @@ func parseCoverage(text string) (all []covered, err error) {
 			continue
 		}
 		if len(fields) < 2 {
-			return nil, fmt.Errorf("coverage: line %q (want a package, percent, and parsers)", line)
+			return nil, fmt.Errorf("coverage: line %q (want a package, percent or -, and parsers)", line)
 		}
-		floor, err := strconv.ParseFloat(fields[1], 64)
-		if err != nil {
-			return nil, fmt.Errorf("coverage: line %q: %w", line, err)
+		var floor float64
+		if fields[1] != "-" {
+			if floor, err = strconv.ParseFloat(fields[1], 64); err != nil {
+				return nil, fmt.Errorf("coverage: line %q: %w", line, err)
+			}
+		}
+		if floor == 0 && len(fields) == 2 {
+			return nil, fmt.Errorf("coverage: line %q demands nothing (want percent, or parsers)", line)
 		}
 		all = append(all, covered{fields[0], fields[2:], floor})
 	}

@@ -26,7 +26,10 @@ func TestCoverage(t *testing.T) {
 			t.Errorf("%q: %v, want %q", c.functions, err, c.want)
 		}
 	}
-	for _, text := range []string{"a\n", "a b\n"} {
+	if all, err := parseCoverage("a/b - file.Parse\n"); err != nil || len(all) != 1 || all[0].floor != 0 {
+		t.Errorf("%v, %v; want a package of which parsers count, and no percentage", all, err)
+	}
+	for _, text := range []string{"a\n", "a b\n", "a -\n"} {
 		if _, err := parseCoverage(text); err == nil {
 			t.Errorf("%q: no error", text)
 		}
