@@ -19,8 +19,12 @@ import (
 // maxEvent bounds an event, in bytes: a table of 4,096 destinations takes a quarter of it.
 const maxEvent = 1 << 20
 
-// startTimeout bounds the time from a connection to the stream's first event.
-const startTimeout = 5 * time.Second
+// startTimeout bounds the time from a connection to the stream's first event, and maxSilence that
+// from one event to the next: a manager that is stopped, or hangs, is lost.
+const (
+	startTimeout = 5 * time.Second
+	maxSilence   = 3 * api.Heartbeat
+)
 
 // stream is the manager's answer to a session's start: events, one JSON object on each line, for as
 // long as the session lasts.
@@ -120,7 +124,7 @@ func (s *Session) streamLoop(events *stream) {
 // listen takes events in until the stream ends, and returns why it did.
 func (s *Session) listen(events *stream) error {
 	for {
-		e, err := events.next()
+		e, err := s.await(events)
 		if err == nil {
 			err = s.take(e)
 		}
@@ -128,6 +132,17 @@ func (s *Session) listen(events *stream) error {
 			return err
 		}
 	}
+}
+
+// await returns the next event. A stream that is silent for too long ends: so does one whose
+// program stood still itself, which loses nothing, as the session connects again.
+func (s *Session) await(events *stream) (*api.SessionEvent, error) {
+	silent := time.AfterFunc(maxSilence, events.end)
+	e, err := events.next()
+	if !silent.Stop() && err != nil && s.ctx.Err() == nil {
+		err = unreachable(fmt.Errorf("it has said nothing for %v (is it stopped?)", maxSilence))
+	}
+	return e, err
 }
 
 // take takes an event in. The error is api.ErrProtocol: the routes are not those of a table.

@@ -6,9 +6,15 @@
 // [Error] is a refusal; it matches the sentinel of its code with errors.Is.
 package api
 
+import "time"
+
 // Schema is the version of the JSON objects of this package. A version may gain fields; the meaning
 // of a field does not change.
 const Schema = 1
+
+// Heartbeat is the longest interval between two events of a session: one that tells nothing new
+// finds out whether the program is there, and shows it that the manager is.
+const Heartbeat = 30 * time.Second
 
 // Bounds on requests and answers.
 const (

@@ -19,10 +19,6 @@ import (
 // before its session ends.
 const writeTimeout = 5 * time.Second
 
-// heartbeat is the interval of events that tell nothing new. Writing one finds out that a program
-// is gone where its connection alone does not, as when it has sent a byte behind its request.
-const heartbeat = 30 * time.Second
-
 // maxUnanswered bounds the heartbeats in a row at which a program owes a confirmation of its
 // routes, and has made no request since the one before: one that is stopped, whose socket takes
 // what it is told, loses its session behind the next. So it has 60 s at least, and its pairs count
@@ -204,8 +200,11 @@ func (s *Server) sessionChanged(sess *session, routes []vlan.Route, why string) 
 
 // writeLoop writes an event whenever there is something to tell, until ctx ends or the program does
 // not read.
+//
+// A heartbeat finds out that a program is gone where its connection alone does not, as when it has
+// sent a byte behind its request.
 func (s *Server) writeLoop(ctx context.Context, sess *session) {
-	beat := time.NewTicker(heartbeat)
+	beat := time.NewTicker(api.Heartbeat)
 	defer beat.Stop()
 	for s.tell(sess, false); ctx.Err() == nil; {
 		select {
