@@ -25,14 +25,17 @@ var (
 	// ErrIncomplete: the wait ended before the barrier did. An *IncompleteError names the missing
 	// nodes.
 	ErrIncomplete = errors.New("barrier incomplete")
-	// ErrPending: the barrier was entered, and its ticket is out. Wait with the ticket.
-	ErrPending = errors.New("barrier was entered and not left (wait with its ticket)")
+	// ErrPending: the barrier was entered, and its ticket is out, or another goroutine's. Wait with
+	// the ticket; goroutines that synchronise side by side have a number each (Options.Number).
+	ErrPending = errors.New("barrier was entered and not left (wait with its ticket, or take another number)")
 	// ErrNotMember: this node is not among the members.
 	ErrNotMember = errors.New("this node is not a member")
 	// ErrUnit: Config.Unit cannot count for the endpoint.
 	ErrUnit = errors.New("the unit cannot count")
 	// ErrClosed: the group or the service was closed. Is mcd.ErrClosed and net.ErrClosed.
 	ErrClosed = fmt.Errorf("group closed: %w", mcd.ErrClosed)
+
+	errNoBarrier = errors.New("ticket of no barrier (its Arrive has failed)")
 )
 
 // Reason is why a member takes part no more.

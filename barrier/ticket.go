@@ -11,7 +11,8 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// Ticket is one entered barrier. It may be copied, and several goroutines may wait with it.
+// Ticket is one entered barrier. It may be copied, and several goroutines may wait with it. The
+// zero Ticket, as of an Arrive that failed, is of none: its waits fail.
 type Ticket struct {
 	set        *memberSet
 	number     uint8
@@ -71,7 +72,7 @@ func (t Ticket) Generation() uint32 { return t.generation }
 // entered. It makes progress.
 func (t Ticket) Done() (bool, error) {
 	if t.set == nil {
-		return true, nil
+		return true, errNoBarrier
 	}
 	e := t.set.entries[t.number].Load()
 	t.set.service.ep.Progress()
@@ -117,7 +118,7 @@ func (t Ticket) withdrawWait(e *entry) {
 // While it waits, the calling goroutine polls. Errors as for Group.Barrier.
 func (t Ticket) Wait(ctx context.Context) error {
 	if t.set == nil {
-		return nil
+		return errNoBarrier
 	}
 	e := t.set.entries[t.number].Load()
 	if !e.taken.CompareAndSwap(false, true) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"runtime"
 	"slices"
 	"sync"
@@ -110,7 +111,10 @@ func (c *Config) validate(links []transport.Link, least int) error {
 	if c.Node > MaxNodeID {
 		return fmt.Errorf("Config.Node %d: out of range (0 to %d)", c.Node, MaxNodeID)
 	}
-	for _, l := range links {
+	for i, l := range links {
+		if reflect.ValueOf(l).Comparable() && slices.Contains(links[:i], l) {
+			return fmt.Errorf("link %s is given twice (want a link for each network)", transport.Name(l))
+		}
 		if l.MTU() < least {
 			return fmt.Errorf("link %s: MTU %d leaves no room for a message (want %d at least, with keys %d)",
 				transport.Name(l), l.MTU(), minMTU, minAuthMTU)
@@ -203,8 +207,9 @@ type nic struct {
 }
 
 // Open makes an endpoint of links, one per network that the node is attached to. The links are the
-// endpoint's from now on: Close closes them, and nobody else may poll them. If Open fails, they are
-// still the caller's.
+// endpoint's from now on: Close closes them, and nobody else may poll them, so that each endpoint
+// of a process wants links of its own, also to one network. If Open fails, they are still the
+// caller's.
 func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 	opened := clock.Now()
 	var file keyFile

@@ -205,6 +205,9 @@ func (d *Domain) MaxFrameRecord() int { return d.sendSize - reliable.HeaderLen -
 // if what was posted before waits for that. The record has to fit a frame: ErrTooLarge beyond
 // MaxFrameRecord. A refusal is told by the next Flush; that of this node itself at once, as is
 // ErrFull of a FIFO here. Other errors: ErrPeerDown, mcd.ErrUnknownNode, ErrClosed.
+//
+// A Handler's function may not call it, as it would wait for the domain's lock for ever: it has
+// Sender.Post.
 func (r *Remote) PostPush(rec []byte) error {
 	if err := r.d.checkPost(rec); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 
 // Layout says which elements of a slice a message has, and in which order: MPI's derived datatypes.
 // It is made of others, from Single on, and counts from the slice's first element. Of one that
-// cannot be made all that uses it fails. Source: MPI 5.0 §5.1.
+// cannot be made, as of the zero value, all that uses it fails. Source: MPI 5.0 §5.1.
 type Layout[T Element] struct{ core layout.Layout }
 
 // Single is the layout of one element.

@@ -100,11 +100,12 @@ func TestLayout_Refused(t *testing.T) {
 	bubble(t, 1, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
 		ctx, data := t.Context(), make([]int64, 5)
 		before := mpi.Indexed([]int{1}, []int{-1}, mpi.Single[int64]())
+		var none mpi.Layout[int64]
 		_, receive := four.Recv(ctx, c, data, 0, 0)
 		for k, err := range []error{
 			four.Send(ctx, c, data, 0, 0), receive, four.Pack(make([]int64, 4), data), two.Pack(data[:1], data),
 			before.Send(ctx, c, data, 0, 0),
-			mpi.Contiguous(-1, two).Send(ctx, c, data, 0, 0),
+			mpi.Contiguous(-1, two).Send(ctx, c, data, 0, 0), none.Send(ctx, c, data, 0, 0),
 			two.Unpack(data[:2], data),
 			mpi.Vector(math.MaxInt>>4, 1, 0, mpi.Single[int64]()).Send(ctx, c, data, 0, 0), // more bytes than there is memory
 		} {

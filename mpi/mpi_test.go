@@ -317,6 +317,10 @@ func TestOpen(t *testing.T) {
 	if w, err := mpi.Open(eps[0], mpi.Config{Nodes: []mcd.NodeID{0, 2}}); !errors.Is(err, mcd.ErrUnknownNode) {
 		t.Errorf("a node that is not known: %v, %v", w, err)
 	}
+	must(t, eps[1].SetNodes(nil))
+	if w, err := mpi.Open(eps[1], mpi.Config{}); err == nil || !strings.Contains(err.Error(), "node table does not have this node, 1") {
+		t.Errorf("before the node knows any: %v, %v", w, err)
+	}
 	w, err := mpi.Open(eps[0], mpi.Config{Nodes: []mcd.NodeID{1, 0}})
 	must(t, err)
 	if c := w.Comm(); c.Rank() != 1 || c.Size() != 2 || c.World() != w {

@@ -63,7 +63,10 @@ func (c *Config) setDefaults(ep *mcd.Endpoint) error {
 	}
 	slices.Sort(known)
 	if c.Nodes == nil {
-		c.Nodes = known
+		if c.Nodes = known; !slices.Contains(known, ep.Node()) {
+			return fmt.Errorf("the endpoint's node table does not have this node, %d (fill it by cluster.Join, "+
+				"or mcd.Config.Nodes)", ep.Node())
+		}
 	}
 	for _, n := range c.Nodes {
 		if _, is := slices.BinarySearch(known, n); !is && n != ep.Node() {

@@ -129,6 +129,9 @@ func TestOpen_Config(t *testing.T) {
 			"Backlog -1":                              {Backlog: -1},
 			"MaxConns -1":                             {MaxConns: -1},
 			"MaxConns -2":                             {Backlog: 1, MaxConns: -2},
+			`Names has "5"`:                           {Names: map[string]mcd.NodeID{"5": 1}},
+			`Names has "a:b"`:                         {Names: map[string]mcd.NodeID{"a:b": 1, "c": 1}},
+			`Names has ""`:                            {Names: map[string]mcd.NodeID{"": 1}},
 		} {
 			n, err := rawnet.Open(c.eps[0], cfg)
 			if err == nil || !strings.Contains(err.Error(), "rawnet: Config.") || !strings.Contains(err.Error(), want) {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,7 +25,7 @@ type Config struct {
 	Port mcd.PortID
 	// PacketPort is that of packets. Zero is DefaultPacketPort.
 	PacketPort mcd.PortID
-	// Names are names of nodes, for addresses such as "storage:http".
+	// Names are names of nodes, for addresses such as "storage:http": no numbers, and no colons.
 	Names map[string]mcd.NodeID
 	// Window is how many bytes the other end of a connection may send before they are read: more of
 	// them carry more over a long path, and are the memory that a connection takes whose reader is
@@ -52,6 +54,11 @@ func (c *Config) setDefaults() error {
 		return fmt.Errorf("Config.Window %d: want %d bytes or more", c.Window, MinWindow)
 	case c.Backlog < 0 || c.MaxConns < 0:
 		return fmt.Errorf("Config.Backlog %d, Config.MaxConns %d: want 0 or more", c.Backlog, c.MaxConns)
+	}
+	for name := range c.Names {
+		if _, err := strconv.ParseUint(name, 10, 64); err == nil || name == "" || strings.Contains(name, ":") {
+			return fmt.Errorf("Config.Names has %q: want a name that is no number, and has no colon", name)
+		}
 	}
 	return nil
 }

@@ -14,7 +14,7 @@
 // A handler runs at most once for a call: whatever the network loses, the request arrives once. If
 // the server's node dies, leaves or restarts, the call fails with memfifo.ErrPeerDown, and whether
 // the handler ran is not known; a call with Options.Idempotent is made again then, until its
-// context ends. A call that nobody serves fails at once.
+// context ends. A call that nobody serves on a node with a domain fails at once.
 //
 // The caller's deadline and cancellation travel: they end the handler's context. Calls of one node
 // to another arrive in the order in which they were made, and those that are made at one time in

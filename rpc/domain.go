@@ -264,9 +264,10 @@ func (d *Domain) isClosed() bool {
 // Close ends the domain: calls that wait fail with ErrClosed, the contexts of handlers are
 // cancelled, and Close waits until they have returned. Their responses wait for room for two peer
 // timeouts at most. Then it tells the other nodes, and waits as long for what they confirm: the
-// error names those that have not taken a response or not confirmed, and have not left either,
-// without those that were down before, which calls have told. When Close returns, also a second
-// time, the port is free. Handlers must not call it. Close it before its endpoint.
+// error names those that have not taken a response or not confirmed, and have not left either since
+// they were called last, without those that were down before, which calls have told. When Close
+// returns, also a second time, the port is free. Handlers must not call it. Close it before its
+// endpoint.
 func (d *Domain) Close() error {
 	d.mu.Lock()
 	if d.closed {

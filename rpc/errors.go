@@ -24,8 +24,9 @@ var (
 	ErrTooLarge = errors.New("too large")
 	// ErrTaken: the service has a server on this node.
 	ErrTaken = errors.New("service is taken")
-	// ErrClosed: the domain or its endpoint was closed, on this node or on that of the server. Is
-	// net.ErrClosed.
+	// ErrClosed: the domain or its endpoint was closed, on this node, or while the call was under
+	// way on that of the server. A node whose domain is closed, or was never opened, answers no
+	// later call: these fail with memfifo.ErrPeerDown after Config.PeerTimeout. Is net.ErrClosed.
 	ErrClosed = memfifo.ErrClosed
 
 	errClosing = fmt.Errorf("the node closes its domain: %w", ErrClosed)

@@ -119,6 +119,10 @@ func findJob(ctx context.Context, env func(string) string) (j Job, err error) {
 				"(set %s to its name)", ErrEnvironment, host, EnvJob)
 		}
 		return j, err
+	case env(EnvNodes) != "":
+		return Job{}, fmt.Errorf("%w: %s=%q, and nothing says which of these this process is "+
+			"(set %s from 0 on; a Job of Kubernetes wants completionMode: Indexed)",
+			ErrEnvironment, EnvNodes, env(EnvNodes), EnvNode)
 	}
 	return Job{}, nil
 }

@@ -35,7 +35,6 @@ func TestFindJob(t *testing.T) {
 	}{
 		"nobody":           {environ{}, Job{}},
 		"a batch script":   {environ{"SLURM_PROCID": "0", "SLURM_NTASKS": "2"}, Job{}},
-		"size alone":       {environ{EnvNodes: "4"}, Job{}},
 		"rawlane run":      {environ{EnvNode: "1", EnvNodes: "3"}, Job{Launcher: RawlaneRun, Node: 1, Size: 3}},
 		"ours comes first": {environ{EnvNode: "1", EnvNodes: "3", "SLURM_STEP_NUM_TASKS": "8", "SLURM_PROCID": "5"}, Job{Launcher: RawlaneRun, Node: 1, Size: 3}},
 		"Open MPI": {
@@ -75,6 +74,7 @@ func TestFindJob(t *testing.T) {
 	for name, env := range map[string]environ{
 		"no size":          {EnvNode: "1"},
 		"no number":        {EnvNode: "x", EnvNodes: "2"},
+		"how many alone":   {EnvNodes: "4", EnvJob: "j"},
 		"beyond the size":  {EnvNode: "2", EnvNodes: "2"},
 		"negative":         {"OMPI_COMM_WORLD_RANK": "-1", "OMPI_COMM_WORLD_SIZE": "2"},
 		"no local size":    {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "2(x2)"},
@@ -85,7 +85,7 @@ func TestFindJob(t *testing.T) {
 		"PMI of too many":  {"PMI_FD": "99", "PMI_RANK": "0", "PMI_SIZE": "65536"},
 		"PMI by a path":    {"PMI_FD": "/tmp/socket", "PMI_RANK": "0", "PMI_SIZE": "2"},
 	} {
-		if j, err := findJob(t.Context(), env.get); !errors.Is(err, ErrEnvironment) || !strings.Contains(err.Error(), "number") {
+		if j, err := findJob(t.Context(), env.get); !errors.Is(err, ErrEnvironment) || !strings.Contains(err.Error(), "number") && !strings.Contains(err.Error(), "RAWLANE_NODE from 0 on") {
 			t.Errorf("%s: %+v, %v", name, j, err)
 		}
 	}
@@ -322,6 +322,16 @@ type lines chan string
 func (l lines) Write(line []byte) (int, error) {
 	l <- string(line)
 	return len(line), nil
+}
+
+// Times and numbers that make no sense are refused, as a limit that has passed already.
+func TestRun_Negative(t *testing.T) {
+	for _, cfg := range []Config{{Nodes: -1}, {Limit: -1}, {JoinTimeout: -1}} {
+		err := Run(t.Context(), cfg, func(context.Context, *Node) error { t.Error("it ran"); return nil })
+		if err == nil || !strings.Contains(err.Error(), "want 0 or more") {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
 }
 
 // A program for two nodes is not started as three.

@@ -131,6 +131,10 @@ func Main(cfg Config, f func(ctx context.Context, n *Node) error) {
 // transport.ErrPermission; those of cluster.Join, which name the nodes that are missing; those of
 // f, joined with those of the node's close.
 func Run(ctx context.Context, cfg Config, f func(ctx context.Context, n *Node) error) (err error) {
+	if cfg.Nodes < 0 || cfg.Limit < 0 || cfg.JoinTimeout < 0 {
+		return fmt.Errorf("start: Config.Nodes %d, Config.Limit %v, Config.JoinTimeout %v: want 0 or more",
+			cfg.Nodes, cfg.Limit, cfg.JoinTimeout)
+	}
 	if cfg.Limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, cfg.Limit)

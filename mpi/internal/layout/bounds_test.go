@@ -25,6 +25,30 @@ func TestBounds_OfNestedLayouts(t *testing.T) {
 	}
 }
 
+// The zero layout is none, and nothing can be made of it; that of no elements is one.
+func TestBounds_OfNothing(t *testing.T) {
+	var zero Layout
+	for name, l := range map[string]Layout{
+		"zero":    zero,
+		"three":   Contiguous(3, zero),
+		"a part":  Subarray([]int{2}, []int{1}, []int{0}, zero),
+		"another": zero.Resized(0, 1, 8),
+	} {
+		if err := l.Check(64, 1); !errors.Is(err, ErrArgument) {
+			t.Errorf("%s: %v, want ErrArgument", name, err)
+		}
+	}
+	for name, l := range map[string]Layout{
+		"none":      Contiguous(0, Bytes(8)),
+		"no blocks": Indexed(nil, nil, Bytes(8)),
+		"no parts":  Struct(nil, nil, 8, nil),
+	} {
+		if err := l.Check(64, 1); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // A layout has a million pieces of memory at most, also one that names each.
 func TestBounds_OfPieces(t *testing.T) {
 	lengths, places := make([]int, mostRuns+1), make([]int, mostRuns+1)

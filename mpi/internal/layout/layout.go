@@ -28,9 +28,10 @@ const (
 	mostRuns = 1 << 20
 )
 
-// Layout is where a part of a message lies. The zero value is empty. One that cannot be made has an
-// error, and so has each that is made of it. It is not changed once it is made.
+// Layout is where a part of a message lies. One that cannot be made has an error, and so has each
+// that is made of it; the zero value is one of these. It is not changed once it is made.
 type Layout struct {
+	made   bool
 	runs   []run
 	size   int    // bytes in it
 	lower  int    // where it begins: lb
@@ -56,7 +57,7 @@ type run struct{ at, size, n, stride int }
 
 // Bytes returns the layout of bytes that lie one behind the other, of an element for instance.
 func Bytes(size int) Layout {
-	l := Layout{runs: []run{{size: size, n: 1}}, size: size, extent: size, bounds: ofBytes, end: size}
+	l := Layout{made: true, runs: []run{{size: size, n: 1}}, size: size, extent: size, bounds: ofBytes, end: size}
 	if size <= 0 || size > mostBytes {
 		l.err = fmt.Errorf("%d bytes: %w", size, ErrArgument)
 	}
@@ -65,12 +66,14 @@ func Bytes(size int) Layout {
 
 // Contiguous returns n layouts, one behind the other: MPI_Type_contiguous.
 func Contiguous(n int, of Layout) (l Layout) {
+	l.made = true
 	l.add(of, 0, n, of.extent)
 	return l
 }
 
 // Vector returns count blocks of layouts, each stride layouts behind the last one: MPI_Type_vector.
 func Vector(count, block, stride int, of Layout) (l Layout) {
+	l.made = true
 	l.add(Contiguous(block, of), 0, count, l.product(stride, of.extent))
 	return l
 }
@@ -78,6 +81,7 @@ func Vector(count, block, stride int, of Layout) (l Layout) {
 // Indexed returns blocks of layouts, the k-th one of lengths[k] at places[k], counted in layouts:
 // MPI_Type_indexed.
 func Indexed(lengths, places []int, of Layout) (l Layout) {
+	l.made = true
 	if l.same("places", len(places), len(lengths)) {
 		for k, n := range lengths {
 			l.add(of, l.product(places[k], of.extent), n, of.extent)
@@ -90,6 +94,7 @@ func Indexed(lengths, places []int, of Layout) (l Layout) {
 // some bytes: MPI_Type_create_struct. If some of them are of Resized or Subarray, it reaches as far
 // as these do.
 func Struct(lengths, places []int, unit int, of []Layout) (l Layout) {
+	l.made = true
 	if l.same("places", len(places), len(lengths)) && l.same("layouts", len(of), len(lengths)) {
 		for k, n := range lengths {
 			l.add(of[k], l.product(places[k], unit), n, of[k].extent)
@@ -102,6 +107,7 @@ func Struct(lengths, places []int, unit int, of []Layout) (l Layout) {
 // part[k] of them, from start[k] on. The next one is behind the whole array:
 // MPI_Type_create_subarray.
 func Subarray(sizes, part, start []int, of Layout) (l Layout) {
+	l.made = true
 	if !l.same("parts", len(part), len(sizes)) || !l.same("starts", len(start), len(sizes)) {
 		return l
 	}
@@ -110,7 +116,7 @@ func Subarray(sizes, part, start []int, of Layout) (l Layout) {
 		if start[k] < 0 || part[k] < 0 || start[k] > sizes[k]-part[k] {
 			l.fail("dimension %d: %d from %d on, of %d", k, part[k], start[k], sizes[k])
 		}
-		var outer Layout
+		outer := Layout{made: true}
 		outer.add(inner, 0, part[k], row)
 		at += l.product(start[k], row)
 		inner, row = outer, l.product(sizes[k], row)
@@ -129,7 +135,7 @@ func (l Layout) Resized(lower, extent, unit int) Layout {
 // add adds n layouts, the first one at a place, each stride bytes behind the last one.
 func (l *Layout) add(of Layout, at, n, stride int) {
 	if l.err == nil {
-		l.err = of.err
+		l.err = of.failure()
 	}
 	if n < 0 {
 		l.fail("%d layouts", n)
@@ -230,6 +236,14 @@ func (l *Layout) same(what string, got, want int) bool {
 		l.fail("%d %s, want %d", got, what, want)
 	}
 	return got == want
+}
+
+// failure says why the layout cannot be used, or returns nil.
+func (l *Layout) failure() error {
+	if !l.made && l.err == nil {
+		return fmt.Errorf("it is made of nothing (want Single, or what is made of that): %w", ErrArgument)
+	}
+	return l.err
 }
 
 func (l *Layout) fail(format string, args ...any) {

@@ -18,9 +18,10 @@ func (l *Layout) Check(memory, count int) error {
 	last := most.product(count-1, l.extent) // where the last one is
 	most.product(count, l.size)
 	first, end := l.first+min(last, 0), l.end+max(last, 0)
+	err := l.failure()
 	switch {
-	case l.err != nil:
-		return l.err
+	case err != nil:
+		return err
 	case count < 0:
 		return fmt.Errorf("%d layouts: %w", count, ErrArgument)
 	case count == 0 || l.size == 0:

@@ -1,0 +1,33 @@
+package mcd_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fabric"
+)
+
+// listed is a link that is not comparable.
+type listed struct {
+	transport.Link
+	_ []int
+}
+
+// A link that is given twice would be polled twice, and each time bring a part of its frames.
+func TestOpen_LinkGivenTwice(t *testing.T) {
+	links, err := fabric.Links(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	twice := []transport.Link{links[0], links[1], links[0]}
+	if e, err := mcd.Open(mcd.Config{}, twice...); err == nil || !strings.Contains(err.Error(), "is given twice") {
+		t.Errorf("%v, %v; want an error that says so", e, err)
+	}
+	e, err := mcd.Open(mcd.Config{}, listed{Link: links[0]}, listed{Link: links[1]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = e.Close()
+}
