@@ -103,6 +103,18 @@ func TestMBCF_3_3_ReceivesOfAnySource(t *testing.T) {
 	}
 }
 
+// Where some ranks have no points of a level, receives name their source even so.
+func TestNewSolver_SourcesAreNamedWhereNeighboursDiffer(t *testing.T) {
+	for ranks, want := range map[int]bool{8: true, 16: false} {
+		onRanks(t, ranks, 16, true, func(_ context.Context, s *solver) error {
+			if s.borders.anySource != want {
+				t.Errorf("%d ranks: receives of any source: %v, want %v", ranks, s.borders.anySource, want)
+			}
+			return nil
+		})
+	}
+}
+
 // Receives of any source leave the result as it is, also where some ranks have no points.
 func TestProgram_AsInThePaper(t *testing.T) {
 	for _, ranks := range []int{8, 16} {
