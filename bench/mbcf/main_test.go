@@ -59,3 +59,30 @@ func TestProgram_AsInThePaper(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Programs are those of table 3 that are examples, in its order, and each has what it says there.
+// There is no ratio to a rate of 0.00.
+func TestMBCF_3_3_Programs(t *testing.T) {
+	want := map[string]string{
+		"EP": "0.00 4.00 51.10", "MG": "9.68 4670.00 0.01", "CG": "12.69 2138.00 53.33", "IS": "13.58 466.00 99.22",
+	}
+	if got := strings.Join(kernels, " "); got != "EP MG CG IS" {
+		t.Error(got)
+	}
+	tables, _ := newTables()
+	for _, name := range kernels {
+		var says, ratios []string
+		for _, table := range []*harness.Table{tables.data, tables.msgs, tables.written} {
+			row := &harness.Row{Name: name}
+			row.Values = []float64{5}
+			fields := strings.Fields(table.Text(row))
+			says, ratios = append(says, fields[1]), append(ratios, fields[3])
+		}
+		if got := strings.Join(says, " "); got != want[name] {
+			t.Errorf("%s: the paper has %s, want %s", name, got, want[name])
+		}
+		if got := strings.Join(ratios, " "); name == "EP" && got != "- 1.25 0.10" {
+			t.Errorf("EP: ratios are %s", got)
+		}
+	}
+}

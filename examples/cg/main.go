@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 
 	"github.com/rawlane/rawlane/examples/npb"
 	"github.com/rawlane/rawlane/mpi"
@@ -46,8 +47,8 @@ const (
 )
 
 // estimate is each rank's part.
-func estimate(ctx context.Context, c *mpi.Comm, class string, out io.Writer) (npb.Result, error) {
-	return solve(ctx, c, problems()[class], out)
+func estimate(ctx context.Context, c *mpi.Comm, o npb.Options, out io.Writer) (npb.Result, error) {
+	return solve(ctx, c, problems()[o.Class], out)
 }
 
 func solve(ctx context.Context, c *mpi.Comm, p problem, out io.Writer) (r npb.Result, err error) {
@@ -61,7 +62,8 @@ func solve(ctx context.Context, c *mpi.Comm, p problem, out io.Writer) (r npb.Re
 		return r, err
 	}
 	var zeta float64
-	r = npb.Result{Size: p.rows, Iterations: iterations, Operations: p.operations(), Operation: "floating point"}
+	r = npb.Result{Size: strconv.Itoa(p.rows), Iterations: iterations, Operation: "floating point"}
+	r.Operations = p.operations()
 	r.Timed, err = npb.Measure(ctx, c, func() (err error) {
 		zeta, err = s.power(ctx, iterations, out)
 		return err

@@ -33,7 +33,7 @@ func TestProgram_ClassS(t *testing.T) {
 func TestSolve_UnevenBlocks(t *testing.T) {
 	zetas := map[int]float64{}
 	for _, ranks := range []int{1, 2, 4, 8} {
-		kernel := func(ctx context.Context, c *mpi.Comm, _ string, out io.Writer) (r npb.Result, err error) {
+		kernel := func(ctx context.Context, c *mpi.Comm, _ npb.Options, out io.Writer) (r npb.Result, err error) {
 			s, err := newSolver(c, problem{rows: 67, nonzeros: 4, shift: 10})
 			if err != nil {
 				return r, err
@@ -67,7 +67,7 @@ func TestMBCF_3_3_MessagesOfCG(t *testing.T) {
 	const rows = 7000 // class W; its rows have few elements here, as messages do not depend on them
 	for _, ranks := range []int{1, 2, 4, 8} {
 		var got npb.Timed
-		kernel := func(ctx context.Context, c *mpi.Comm, _ string, out io.Writer) (r npb.Result, err error) {
+		kernel := func(ctx context.Context, c *mpi.Comm, _ npb.Options, out io.Writer) (r npb.Result, err error) {
 			s, err := newSolver(c, problem{rows: rows, nonzeros: 1, shift: 12})
 			if err != nil {
 				return r, err
@@ -142,7 +142,7 @@ func TestVerify(t *testing.T) {
 }
 
 func TestProgram_FindsWhatIsWrong(t *testing.T) {
-	kernel := func(ctx context.Context, c *mpi.Comm, _ string, out io.Writer) (npb.Result, error) {
+	kernel := func(ctx context.Context, c *mpi.Comm, _ npb.Options, out io.Writer) (npb.Result, error) {
 		return solve(ctx, c, problem{rows: 60, nonzeros: 4, shift: 10, zeta: 1}, out)
 	}
 	err := npb.Run(t.Context(), 2, "CG", kernel, "S", io.Discard)

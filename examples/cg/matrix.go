@@ -27,7 +27,7 @@ type element struct {
 // randomVectors makes the vectors that the matrix is made of. Vector k has 1/2 at k, and a number
 // of random elements elsewhere.
 func randomVectors(p problem) [][]element {
-	random := npb.NewRandom()
+	random := npb.NewRandom(npb.Seed)
 	random.Skip(1)
 	power := float64(uint(1) << bits.Len(uint(p.rows-1))) // of two, not less than the rows
 	vectors := make([][]element, p.rows)

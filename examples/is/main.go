@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/rawlane/rawlane/examples/npb"
 	"github.com/rawlane/rawlane/mpi"
@@ -58,8 +59,8 @@ func problems() map[string]problem {
 }
 
 // sortKeys is each rank's part.
-func sortKeys(ctx context.Context, c *mpi.Comm, class string, out io.Writer) (npb.Result, error) {
-	return solve(ctx, c, problems()[class], out)
+func sortKeys(ctx context.Context, c *mpi.Comm, o npb.Options, out io.Writer) (npb.Result, error) {
+	return solve(ctx, c, problems()[o.Class], out)
 }
 
 func solve(ctx context.Context, c *mpi.Comm, p problem, out io.Writer) (r npb.Result, err error) {
@@ -72,7 +73,7 @@ func solve(ctx context.Context, c *mpi.Comm, p problem, out io.Writer) (r npb.Re
 		return r, err
 	}
 	s.passed = 0
-	r = npb.Result{Size: p.keys, Iterations: iterations, Operation: "keys ranked"}
+	r = npb.Result{Size: strconv.Itoa(p.keys), Iterations: iterations, Operation: "keys ranked"}
 	r.Operations = float64(p.keys) * iterations
 	r.Timed, err = npb.Measure(ctx, c, func() error {
 		for iteration := 1; iteration <= iterations; iteration++ {

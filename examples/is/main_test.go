@@ -40,7 +40,7 @@ func TestProgram_RefusesMoreRanksThanNPB(t *testing.T) {
 
 // with is the benchmark of another problem.
 func with(p problem) npb.Kernel {
-	return func(ctx context.Context, c *mpi.Comm, _ string, out io.Writer) (npb.Result, error) {
+	return func(ctx context.Context, c *mpi.Comm, _ npb.Options, out io.Writer) (npb.Result, error) {
 		return solve(ctx, c, p, out)
 	}
 }
@@ -68,7 +68,7 @@ func TestSorted(t *testing.T) {
 		"not by rank":      {[3][]int32{{0, 1}, {}, {3, 2}}, true, []bool{false, true, true}},
 	} {
 		got := make([]bool, len(c.own))
-		err := npb.Run(t.Context(), len(c.own), "IS", func(ctx context.Context, comm *mpi.Comm, _ string, _ io.Writer) (r npb.Result, err error) {
+		err := npb.Run(t.Context(), len(c.own), "IS", func(ctx context.Context, comm *mpi.Comm, _ npb.Options, _ io.Writer) (r npb.Result, err error) {
 			s := &sorter{problem: problem{buckets: 1}, c: comm, shift: 3, totals: make([]int32, 1), own: c.own[comm.Rank()]}
 			s.count(0, 1)
 			if c.swap {

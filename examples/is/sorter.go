@@ -36,7 +36,7 @@ func newSorter(c *mpi.Comm, p problem) *sorter {
 		keys: make([]int32, n), grouped: make([]int32, n), ends: make([]int, p.buckets),
 		sizes: make([]int32, p.buckets+len(p.tests)), totals: make([]int32, p.buckets+len(p.tests)),
 	}
-	random := npb.NewRandom()
+	random := npb.NewRandom(npb.Seed)
 	random.Skip(4 * uint64(n*c.Rank()))
 	for k := range s.keys {
 		sum := random.Float64() + random.Float64() + random.Float64() + random.Float64()

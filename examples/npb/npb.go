@@ -20,25 +20,31 @@ import (
 	"github.com/rawlane/rawlane/mpi"
 )
 
+// Options are those of the command line.
+type Options struct {
+	Class string // the problem's size: one of S, W, A
+	Paper bool   // as MPI/MBCF's paper has it, where rawlane or a later NPB differs
+}
+
 // Kernel solves a benchmark's problem of a class. All ranks call it; what rank 0 prints is shown.
-type Kernel func(ctx context.Context, c *mpi.Comm, class string, out io.Writer) (Result, error)
+type Kernel func(ctx context.Context, c *mpi.Comm, o Options, out io.Writer) (Result, error)
 
 // Main is the main function of a benchmark. Where nobody has started it as one of several
 // processes, it has four ranks.
 func Main(name string, kernel Kernel) {
-	class, paper, err := parse(strings.ToLower(name), os.Args[1:], os.Stderr)
+	o, err := parse(strings.ToLower(name), os.Args[1:], os.Stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return
 	case err != nil:
 		os.Exit(2) // parse has said why
 	}
-	start.Main(start.Config{Nodes: 4}, program(name, kernel, class, messages(paper), os.Stdout))
+	start.Main(start.Config{Nodes: 4}, program(name, kernel, o, os.Stdout))
 }
 
 // Run is Main for tests: on a fabric.
 func Run(ctx context.Context, ranks int, name string, kernel Kernel, class string, out io.Writer) error {
-	return start.Run(ctx, start.Config{Nodes: ranks}, program(name, kernel, class, messages(false), out))
+	return start.Run(ctx, start.Config{Nodes: ranks}, program(name, kernel, Options{Class: class}, out))
 }
 
 // classes are the sizes of the problems: a sample, a workstation's, and the smallest real one.
@@ -56,60 +62,60 @@ func messages(paper bool) mpi.Config {
 	return mpi.Config{OfferFrom: 1, EagerLimit: mpi.MaxEagerLimit}
 }
 
-// parse reads the command line: the class, and whether messages go as in the paper. It prints what
-// is wrong with it, and how to use it.
-func parse(program string, args []string, stderr io.Writer) (class string, paper bool, err error) {
+// parse reads the command line. It prints what is wrong with it, and how to use it.
+func parse(program string, args []string, stderr io.Writer) (o Options, err error) {
 	flags := flag.NewFlagSet(program, flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	class = "S"
+	o.Class = "S"
 	flags.Func("class", "the problem's `size`: S, W or A (default S)", func(value string) error {
-		class = strings.ToUpper(value)
-		if !slices.Contains(classes(), class) {
+		o.Class = strings.ToUpper(value)
+		if !slices.Contains(classes(), o.Class) {
 			return errors.New("want S, W or A")
 		}
 		return nil
 	})
-	flags.BoolVar(&paper, "paper", false, "offer all receives to their senders, as MPI/MBCF does")
+	flags.BoolVar(&o.Paper, "paper", false,
+		"as in MPI/MBCF's paper: all receives are offered to their senders; those of MG name no source")
 	if err := flags.Parse(args); err != nil {
-		return "", false, err
+		return Options{}, err
 	}
 	if flags.NArg() > 0 {
 		err := fmt.Errorf("unexpected argument %q: the class is set by -class", flags.Arg(0))
 		fmt.Fprintln(stderr, err)
 		flags.Usage()
-		return "", false, err
+		return Options{}, err
 	}
-	return class, paper, nil
+	return o, nil
 }
 
 // program is each node's part.
 func program(
-	name string, kernel Kernel, class string, config mpi.Config, out io.Writer,
+	name string, kernel Kernel, o Options, out io.Writer,
 ) func(context.Context, *start.Node) error {
 	return func(ctx context.Context, n *start.Node) error {
-		w, err := mpi.Open(n.Endpoint, config)
+		w, err := mpi.Open(n.Endpoint, messages(o.Paper))
 		if err != nil {
 			return err
 		}
-		return errors.Join(runRank(ctx, w.Comm(), name, kernel, class, out), w.Close())
+		return errors.Join(runRank(ctx, w.Comm(), name, kernel, o, out), w.Close())
 	}
 }
 
-func runRank(ctx context.Context, c *mpi.Comm, name string, kernel Kernel, class string, out io.Writer) error {
+func runRank(ctx context.Context, c *mpi.Comm, name string, kernel Kernel, o Options, out io.Writer) error {
 	if c.Rank() != 0 {
 		out = io.Discard
 	}
 	fmt.Fprintf(out, "\n NAS Parallel Benchmarks, in Go -- %s Benchmark\n\n", name)
-	result, err := kernel(ctx, c, class, out)
+	result, err := kernel(ctx, c, o, out)
 	if err != nil {
 		return err
 	}
-	result.print(out, name, class, c.Size())
+	result.print(out, name, o.Class, c.Size())
 	if err := c.Barrier(ctx); err != nil { // nobody needs this rank any more
 		return err
 	}
 	if c.Rank() == 0 && result.Wrong != nil {
-		return fmt.Errorf("%s, class %s, is not verified: %w", name, class, result.Wrong)
+		return fmt.Errorf("%s, class %s, is not verified: %w", name, o.Class, result.Wrong)
 	}
 	return nil
 }
@@ -143,7 +149,7 @@ func Measure(ctx context.Context, c *mpi.Comm, f func() error) (t Timed, err err
 
 // Result of a benchmark.
 type Result struct {
-	Size       int     // of the problem
+	Size       string  // of the problem
 	Iterations int     // that were timed
 	Timed      Timed   // what they took
 	Operations float64 // that they did
@@ -165,7 +171,7 @@ func (r Result) print(out io.Writer, name, class string, processes int) {
 	fmt.Fprintf(out, "\n\n %s Benchmark Completed\n", name)
 	for _, line := range []struct{ what, value string }{
 		{"Class", class},
-		{"Size", fmt.Sprint(r.Size)},
+		{"Size", r.Size},
 		{"Iterations", fmt.Sprint(r.Iterations)},
 		{"Time in seconds", fmt.Sprintf("%.2f", seconds)},
 		{"Total processes", fmt.Sprint(processes)},

@@ -21,10 +21,10 @@ import (
 // Numbers are those of exact arithmetic, and a sequence that was passed over goes on as one that
 // was read.
 func TestRandom(t *testing.T) {
-	read := NewRandom()
-	x, m := big.NewInt(seed), new(big.Int).Lsh(big.NewInt(1), 46)
+	read := NewRandom(Seed)
+	x, m := big.NewInt(Seed), new(big.Int).Lsh(big.NewInt(1), 46)
 	for n := range uint64(1000) {
-		skipped := NewRandom()
+		skipped := NewRandom(Seed)
 		skipped.Skip(n)
 		if *skipped != *read {
 			t.Fatalf("after %d numbers %d, and %d if they are skipped", n, read.x, skipped.x)
@@ -45,9 +45,9 @@ func TestParse(t *testing.T) {
 		{"", "S", false}, {"-class W", "W", false}, {"-class=a", "A", false}, {"-paper -class A", "A", true},
 	} {
 		var said strings.Builder
-		class, paper, err := parse("cg", strings.Fields(c.args), &said)
-		if class != c.want || paper != c.paper || err != nil || said.Len() > 0 {
-			t.Errorf("%q: %q, %v, %v, said %q; want %q, %v", c.args, class, paper, err, &said, c.want, c.paper)
+		o, err := parse("cg", strings.Fields(c.args), &said)
+		if o.Class != c.want || o.Paper != c.paper || err != nil || said.Len() > 0 {
+			t.Errorf("%q: %+v, %v, said %q; want %q, %v", c.args, o, err, &said, c.want, c.paper)
 		}
 	}
 	for args, want := range map[string]string{
@@ -57,12 +57,12 @@ func TestParse(t *testing.T) {
 		"A":        `unexpected argument "A": the class is set by -class`,
 	} {
 		var said strings.Builder
-		_, _, err := parse("cg", strings.Fields(args), &said)
+		_, err := parse("cg", strings.Fields(args), &said)
 		if err == nil || !strings.Contains(said.String(), want) || !strings.Contains(said.String(), "Usage of cg:\n  -class") {
 			t.Errorf("%q: %v, said %q; want %q, and how to use it", args, err, &said, want)
 		}
 	}
-	if _, _, err := parse("cg", []string{"-h"}, io.Discard); !errors.Is(err, flag.ErrHelp) {
+	if _, err := parse("cg", []string{"-h"}, io.Discard); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("-h: %v", err)
 	}
 }
@@ -71,7 +71,7 @@ func TestParse(t *testing.T) {
 // mpi's own way is a record.
 func TestMessages_AsInThePaper(t *testing.T) {
 	for _, paper := range []bool{false, true} {
-		kernel := func(ctx context.Context, c *mpi.Comm, _ string, _ io.Writer) (r Result, err error) {
+		kernel := func(ctx context.Context, c *mpi.Comm, _ Options, _ io.Writer) (r Result, err error) {
 			number, ready := make([]float64, 1), []byte{} // which may be written as well
 			r.Timed, err = Measure(ctx, c, func() error {
 				if c.Rank() == 1 {
@@ -88,7 +88,7 @@ func TestMessages_AsInThePaper(t *testing.T) {
 			}
 			return r, err
 		}
-		err := start.Run(t.Context(), start.Config{Nodes: 2}, program("CG", kernel, "S", messages(paper), io.Discard))
+		err := start.Run(t.Context(), start.Config{Nodes: 2}, program("CG", kernel, Options{"S", paper}, io.Discard))
 		if err != nil {
 			t.Error(err)
 		}
@@ -98,9 +98,9 @@ func TestMessages_AsInThePaper(t *testing.T) {
 // The report is rank 0's alone, in NPB's form.
 func TestRun_Report(t *testing.T) {
 	var out strings.Builder
-	kernel := func(_ context.Context, c *mpi.Comm, _ string, out io.Writer) (Result, error) {
+	kernel := func(_ context.Context, c *mpi.Comm, _ Options, out io.Writer) (Result, error) {
 		_, err := io.WriteString(out, " rank 0 says so\n")
-		return Result{Size: 1400, Iterations: 15, Timed: Timed{2 * time.Second, 30, 80e6, 60e6, 10e6}, Operations: 300e6, Operation: "floating point"}, err
+		return Result{Size: "1400", Iterations: 15, Timed: Timed{2 * time.Second, 30, 80e6, 60e6, 10e6}, Operations: 300e6, Operation: "floating point"}, err
 	}
 	if err := Run(t.Context(), 2, "CG", kernel, "S", &out); err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func TestRun_Report(t *testing.T) {
 func TestRun_NotVerified(t *testing.T) {
 	var out strings.Builder
 	wrong := errors.New("zeta is 1")
-	err := Run(t.Context(), 2, "CG", func(context.Context, *mpi.Comm, string, io.Writer) (Result, error) {
+	err := Run(t.Context(), 2, "CG", func(context.Context, *mpi.Comm, Options, io.Writer) (Result, error) {
 		return Result{Timed: Timed{Time: time.Second}, Wrong: wrong}, nil
 	}, "S", &out)
 	if !errors.Is(err, wrong) || !strings.Contains(out.String(), "= "+strings.Repeat(" ", 12)+"UNSUCCESSFUL\n") {
