@@ -54,6 +54,10 @@ func runAlike(
 	if err = agree(running, x, ep, alike); err == nil {
 		err = part(running)
 	}
+	if err != nil && !errors.Is(err, errNotAlike) {
+		// It may be how another node has ended that has failed the part; its word is under way.
+		err = errors.Join(err, Linger(running, ep, hearTime))
+	}
 	var told *endedError
 	switch {
 	case err == nil, errors.Is(err, errNotAlike): // which each finds out by itself
@@ -83,6 +87,9 @@ const (
 	// at most: some may be gone, and be why it ends.
 	tellTime = 2 * time.Second
 	tellEach = tellTime / 8
+	// hearTime is how long a node whose part has failed waits for the word of another one that has
+	// ended: that takes the time in which the other's part ends.
+	hearTime = time.Second / 2
 )
 
 // tell tells the other nodes why this one ends, after its context. Who does not hear it notices the
