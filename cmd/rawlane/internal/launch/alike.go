@@ -64,8 +64,9 @@ func runAlike(
 		return err
 	case errors.As(context.Cause(running), &told):
 		return told
-	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+	case ctx.Err() != nil:
 		tell(x, ep, "interrupted")
+		return ctx.Err() // what else has failed has failed by that
 	default:
 		tell(x, ep, err.Error())
 	}

@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"errors"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,11 +88,11 @@ func TestRunAlike_FailsByTheEnd(t *testing.T) {
 				return errors.New("node 0 said goodbye")
 			})
 		}()
-		err := runAlike(ctx, eps[0], "rawlane", func(ctx context.Context) error {
+		err := runAlike(ctx, eps[0], "rawlane", func(context.Context) error {
 			interrupt()
 			close(closed)
 			time.Sleep(hearTime / 2)
-			return ctx.Err()
+			return net.ErrClosed
 		})
 		if !errors.Is(err, context.Canceled) {
 			t.Error(err)
