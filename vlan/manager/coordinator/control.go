@@ -181,8 +181,8 @@ func (c *loop) period(ctx context.Context) {
 	}
 }
 
-// untilDone reports whether a computation, which knows nothing of contexts, is done before ctx ends.
-// One that is not goes on for a while, and what it works on is its own until then.
+// untilDone reports whether a computation, which knows nothing of contexts, is done before ctx
+// ends. One that is not goes on for a while, and what it works on is its own until then.
 func untilDone(ctx context.Context, computation func()) bool {
 	done := make(chan struct{})
 	go func() { // until it is done: seconds, in a network of 1,024 nodes that all send to all
