@@ -150,7 +150,6 @@ func (d *Domain) begin(to mcd.NodeID, service string, resp []byte) (c *call, exp
 	c.node, c.service, c.number, c.response = d.layer.Node(to), service, d.lastCall, resp
 	d.pending[c.number] = c
 	c.node.calls++
-	c.node.called++
 	expect = !c.node.Expected
 	c.node.Expected = true
 	return c, expect
@@ -175,7 +174,6 @@ func (d *Domain) finish(c *call, err error) {
 func (d *Domain) forget(c *call) {
 	delete(d.pending, c.number)
 	c.node.calls--
-	c.node.called--
 }
 
 // finished returns a call's response. If it has none yet, nobody waits any more: withdrawn.

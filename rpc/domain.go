@@ -85,7 +85,6 @@ type Domain struct {
 type node struct {
 	activemsg.Node           // expected, as there are calls, or were before the last sweep
 	calls          int       // to it, and of it, that have no response yet
-	called         int       // of calls, those to it
 	responses      responses // that wait for room
 	responding     bool      // a worker sends them, or will
 	untaken        bool      // Close has given some up, for which there was no room
@@ -240,7 +239,7 @@ func (d *Domain) down(err *memfifo.PeerDownError) {
 func (d *Domain) refused(err *memfifo.AccessError) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err.ID == activemsg.HandlerID && d.layer.Node(err.Node).called > 0 {
+	if err.ID == activemsg.HandlerID {
 		d.failCalls(err.Node, fmt.Errorf("%w: the node is up, and what it has on port %d takes no calls "+
 			"(is that another program's?)", ErrNoService, d.cfg.Port))
 	}

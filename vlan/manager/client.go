@@ -156,6 +156,9 @@ func ask[A any](
 		defer func() { _ = w.Body.Close() }()
 		err = decode(w.Body, maxAnswer, &answer)
 	}
+	if errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = unreachable(context.Cause(ctx)) // it may say for how long the answer was awaited
+	}
 	if err != nil {
 		return answer, fmt.Errorf("manager %v: %w", c.addr, err)
 	}

@@ -44,7 +44,8 @@ type ControlOptions struct {
 // While it runs, managers may be lost and come back: it leaves the pairs of nodes alone that it
 // cannot read, or that have another plan since they were away. It takes over plans that others
 // apply; while nodes that were there all the time have different plans it changes nothing. The
-// logger receives which nodes these are. What programs set for single pairs stays over the plan,
+// logger receives which nodes these are, also for the seconds that a decision under way may last
+// behind the end of ctx. What programs set for single pairs stays over the plan,
 // and is taken as it is; what operators set becomes part of the next plan.
 //
 // Source: VFREC §3.2, the autonomous control that the paper leaves open.
@@ -60,15 +61,15 @@ func Control(ctx context.Context, managers []*manager.Client, o ControlOptions) 
 		return fmt.Errorf("control: %w", err)
 	}
 	o.Logger.Info("watching", "nodes", len(c.nodes), "plan", api.PlanID(c.plan))
-	for {
+	for ctx.Err() == nil {
 		end, _ := c.core.Deadline()
 		select {
 		case <-time.After(end.Sub(clock.Now())):
 			c.period(ctx)
 		case <-ctx.Done():
-			return ctx.Err()
 		}
 	}
+	return ctx.Err()
 }
 
 // loop is one Control.
@@ -151,16 +152,13 @@ func (c *loop) common() (*plan.Plan, error) {
 // stayed reports whether a node could be read, and was not away.
 func (n *member) stayed() bool { return n.err == nil && !n.away }
 
-// period reads the counters, decides, and carries the decisions out.
+// period reads the counters, decides, and carries the decisions out. Where ctx ends it may return
+// with the decision under way: nothing of the loop is for use then.
 func (c *loop) period(ctx context.Context) {
 	_ = c.read(ctx) // observe tells which nodes could not be read
-	err := c.follow()
-	if err == nil {
-		err = c.observe()
-	}
-	c.trouble(err)
-	decisions := c.advance(clock.Now())
-	if len(decisions) == 0 {
+	var err error
+	var decisions []control.Decision
+	if !untilDone(ctx, func() { decisions, err = c.decide() }) || len(decisions) == 0 {
 		return
 	}
 	var report *Report
@@ -181,6 +179,33 @@ func (c *loop) period(ctx context.Context) {
 	if c.options.OnChange != nil {
 		c.options.OnChange(decisions, report, err)
 	}
+}
+
+// untilDone reports whether a computation, which knows nothing of contexts, is done before ctx
+// ends. One that is not goes on for a while, and what it works on is its own until then.
+func untilDone(ctx context.Context, computation func()) bool {
+	done := make(chan struct{})
+	go func() { // until it is done: seconds, in a network of 1,024 nodes that all send to all
+		defer close(done)
+		computation()
+	}()
+	select {
+	case <-done:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// decide has the controller take in what was read, and ends its period. An error says why nodes are
+// left alone, or the plan is not known.
+func (c *loop) decide() ([]control.Decision, error) {
+	err := c.follow()
+	if err == nil {
+		err = c.observe()
+	}
+	c.trouble(err)
+	return c.advance(clock.Now()), err
 }
 
 // advance ends the controller's period, and logs what it has noticed and taken over.

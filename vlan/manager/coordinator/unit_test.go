@@ -432,3 +432,21 @@ func TestPhasesWaitForTheirAnswers(t *testing.T) {
 		})
 	}
 }
+
+// A computation is not waited for once its context has ended, also if it has ended before.
+func TestUntilDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		if !untilDone(t.Context(), func() { time.Sleep(time.Minute) }) {
+			t.Error("it is done, and is said not to be")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		for _, after := range []time.Duration{time.Second, 0} {
+			began := time.Now()
+			if untilDone(ctx, func() { time.Sleep(time.Minute) }) || time.Since(began) != after {
+				t.Errorf("waited for %v, want %v, and that it is not done", time.Since(began), after)
+			}
+		}
+		time.Sleep(time.Minute)
+	})
+}

@@ -42,7 +42,8 @@ func (s *Server) ListenPatiently(address string, c *tls.Config) (net.Addr, error
 	if err != nil {
 		return nil, err
 	}
-	return s.serve(s.http, l, func(l net.Listener) net.Listener { return s.newTLSListener(l, c, maxConns, time.Hour) })
+	patient := func(l net.Listener) net.Listener { return s.newTLSListener(l, c, maxConns, time.Hour) }
+	return s.serve(&listener{Listener: l, at: Address{Network: "tcp", TLS: c}, server: s.http, bounded: patient})
 }
 
 // Handle answers a request without a connection.

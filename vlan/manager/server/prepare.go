@@ -161,7 +161,8 @@ func (s *Server) pending() *prepared {
 }
 
 // isOver reports whether the lease of a prepared change is over, by the monotonic clock or by the
-// wall's, which goes on while the machine is suspended.
+// wall's, which goes on while the machine is suspended. A wall clock that is set forward ends it
+// early: the commit is refused then, and the other nodes go back.
 func isOver(p *api.Prepared, now time.Time) bool {
 	return !now.Before(p.Expires) || !now.Round(0).Before(p.Expires.Round(0))
 }

@@ -42,6 +42,9 @@ type Config struct {
 	KeepOverrides bool
 	// Program is the manager's own name and version.
 	Program string
+	// Listen has the addresses that are served from the start on, as by Server.Listen: if one
+	// cannot be listened on, New fails, and has written nothing where there was no state.
+	Listen []Address
 	// Logger receives what happens. Nil: nothing is logged.
 	Logger *slog.Logger
 }
@@ -117,9 +120,10 @@ func newCounted() counted {
 	return c
 }
 
-// New returns a manager with the state of its file, or else with cfg.Plan. It serves no requests
-// yet: see Listen. The error is ErrCorrupt if the state cannot be understood, and plan.ErrInvalid
-// if the plan cannot be this node's.
+// New returns a manager with the state of its file, or else with cfg.Plan. It serves requests on
+// the addresses of cfg.Listen, if there are any, and of later calls of Listen. The error is
+// ErrCorrupt if the state cannot be understood, and plan.ErrInvalid if the plan cannot be this
+// node's.
 func New(cfg Config) (*Server, error) {
 	if cfg.MAC.IsZero() || cfg.MAC.IsMulticast() {
 		return nil, fmt.Errorf("manager: Config.MAC %v: no station's address (want this node's)", cfg.MAC)
@@ -145,8 +149,11 @@ func New(cfg Config) (*Server, error) {
 	if s.lock, err = s.file.lock(s.log); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
-	if err := s.restore(); err != nil {
-		_ = s.lock.Close()
+	s.http = s.newHTTP(s.requestsOfOperators(), s.requestsOfScrapers())
+	s.readOnly = s.newHTTP(s.requestsOfScrapers())
+	listeners, err := s.begin()
+	if err != nil {
+		s.file.unlock(s.lock)
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	if s.overrides.path != "" {
@@ -155,35 +162,60 @@ func New(cfg Config) (*Server, error) {
 	if s.file.path != "" {
 		s.served.Go(s.saveLoop) // likewise
 	}
-	s.http = s.newHTTP(s.requestsOfOperators(), s.requestsOfScrapers())
-	s.readOnly = s.newHTTP(s.requestsOfScrapers())
+	for _, l := range listeners {
+		_, _ = s.serve(l) // its error is that of a server that is closed
+		what := "listening"
+		if l.at.ReadOnly {
+			what += ", read-only"
+		}
+		s.log.Info(what, "network", l.at.Network, "address", l.Addr().String(), "tls", l.at.TLS != nil)
+	}
 	return s, nil
 }
 
-// restore takes up the state of the file, or else begins with the plan of the configuration. Each
-// start has a number of its own, which is in the file before the first version of the start is
-// given out. Where that cannot be written, as to a full disk, a state that could be read counts all
-// the same, and the start is counted beside the file.
-func (s *Server) restore() error {
+// begin takes up the state, and opens what the configuration has to be listened on before it saves
+// that this start is another one: a start that fails leaves no state where none was.
+func (s *Server) begin() (listeners []*listener, err error) {
+	isKept, err := s.restore()
+	for i := 0; err == nil && i < len(s.cfg.Listen); i++ {
+		var l *listener
+		if l, err = s.open(s.cfg.Listen[i]); err == nil {
+			listeners = append(listeners, l)
+		}
+	}
+	if err == nil {
+		err = s.saveStart(isKept)
+	}
+	if err != nil {
+		for _, l := range listeners {
+			_ = l.Close() // the error counts
+		}
+	}
+	return listeners, err
+}
+
+// restore takes up the state of the file, or else begins with the plan of the configuration, and
+// reports whether there was a state.
+func (s *Server) restore() (isKept bool, err error) {
 	old, err := s.file.load()
 	if errors.Is(err, ErrCorrupt) && s.cfg.DiscardState {
 		aside, err := s.file.setAside(time.Now())
 		if err != nil {
-			return err
+			return false, err
 		}
 		s.log.Warn("the state could not be understood; it is kept aside", "file", aside)
 	} else if err != nil {
-		return err
+		return false, err
 	}
 	if old != nil && old.MAC != s.cfg.MAC {
-		return fmt.Errorf("state %s: is of node %v, and this is %v (give this node another --state)",
+		return false, fmt.Errorf("state %s: is of node %v, and this is %v (give this node another --state)",
 			s.cfg.State, old.MAC, s.cfg.MAC)
 	}
-	isKept := old != nil
+	isKept = old != nil
 	given, err := s.givenPlan(isKept)
 	switch {
 	case err != nil && old == nil:
-		return err
+		return false, err
 	case err != nil:
 		s.log.Warn("the plan given cannot be read; the state file has one, and counts",
 			"file", s.cfg.State, "plan", old.planID(), "err", err)
@@ -198,14 +230,22 @@ func (s *Server) restore() error {
 			"file", s.cfg.State, "plan", old.planID(), "given", api.PlanID(given))
 	}
 	if _, err := old.activate(s.rib); err != nil {
-		return err
+		return isKept, err
 	}
 	s.restoreOverrides()
 	old.Start += 1 + s.file.unsavedStarts()
 	s.state = *old
 	s.version = api.FirstVersion(old.Start)
 	s.planVersion, s.planID = s.version, old.planID()
-	err = s.file.save(&s.state)
+	return isKept, nil
+}
+
+// saveStart saves that this start is another one: each has a number of its own, which is in the
+// file before the first version of the start is given out. Where that cannot be written, as to a
+// full disk, a state that could be read counts all the same, and the start is counted beside the
+// file.
+func (s *Server) saveStart(isKept bool) error {
+	err := s.file.save(&s.state)
 	switch {
 	case err == nil:
 		s.file.savedStart()
@@ -309,7 +349,7 @@ func (s *Server) Close() error {
 	s.change.Unlock()
 	close(s.overrides.end)
 	s.served.Wait()
-	_ = s.lock.Close() // nothing was written to it
+	s.file.unlock(s.lock)
 	return err
 }
 

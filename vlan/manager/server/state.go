@@ -220,6 +220,15 @@ func (f *stateFile) lock(log *slog.Logger) (*filelock.Lock, error) {
 	return l, nil
 }
 
+// unlock gives the file free. Where there is none, as of a start that has failed, nothing stays.
+func (f *stateFile) unlock(l *filelock.Lock) {
+	if _, err := os.Lstat(f.path); l != nil && errors.Is(err, fs.ErrNotExist) {
+		_ = l.Remove()
+		return
+	}
+	_ = l.Close() // nothing was written to it
+}
+
 // note passes the outcome of a write on.
 func (f *stateFile) note(err error) error {
 	if f.failed != nil && f.path != "" {

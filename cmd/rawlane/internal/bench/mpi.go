@@ -2,9 +2,7 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -191,11 +189,8 @@ func (b *mpiBench) part(ctx context.Context, n *node) (err error) {
 		return err
 	}
 	defer func() {
-		// Nodes of this machine are ended with one that fails: its goodbye would have them fail
-		// before it is known why.
-		elsewhere := b.cluster.Here() && os.Getenv(cli.EnvLocal) == ""
-		if err == nil || elsewhere {
-			err = errors.Join(err, w.Close())
+		if err == nil { // else the others are ended: a goodbye would have them fail before they know why
+			err = w.Close()
 		}
 	}()
 	sizes := b.sizes

@@ -54,14 +54,19 @@ func runAlike(
 	if err = agree(running, x, ep, alike); err == nil {
 		err = part(running)
 	}
+	if err != nil && !errors.Is(err, errNotAlike) {
+		// It may be how another node has ended that has failed the part; its word is under way.
+		err = errors.Join(err, Linger(running, ep, hearTime))
+	}
 	var told *endedError
 	switch {
 	case err == nil, errors.Is(err, errNotAlike): // which each finds out by itself
 		return err
 	case errors.As(context.Cause(running), &told):
 		return told
-	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+	case ctx.Err() != nil:
 		tell(x, ep, "interrupted")
+		return ctx.Err() // what else has failed has failed by that
 	default:
 		tell(x, ep, err.Error())
 	}
@@ -83,6 +88,9 @@ const (
 	// at most: some may be gone, and be why it ends.
 	tellTime = 2 * time.Second
 	tellEach = tellTime / 8
+	// hearTime is how long a node whose part has failed waits for the word of another one that has
+	// ended: that takes the time in which the other's part ends.
+	hearTime = time.Second / 2
 )
 
 // tell tells the other nodes why this one ends, after its context. Who does not hear it notices the

@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"errors"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,7 +23,7 @@ func TestRunAlike_EndsTheOthers(t *testing.T) {
 		slowest time.Duration // for the others to be told
 	}{
 		{"interrupted", 3, context.Canceled, "node 0 has ended without a result: interrupted", 0},
-		{"failed", 3, errors.New("no such size"), "node 0 has ended without a result: no such size", 0},
+		{"failed", 3, errors.New("no such size"), "node 0 has ended without a result: no such size", hearTime},
 		{"while they compare", 2, context.Canceled, "node 0 has ended without a result: interrupted", tellEach},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -72,6 +73,35 @@ func TestRunAlike_EndsTheOthers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A part that fails since another node's has ended, as it closes what it has with that node, says
+// why that one has.
+func TestRunAlike_FailsByTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+		ctx, interrupt := context.WithCancel(t.Context())
+		closed, other := make(chan struct{}), make(chan error, 1)
+		go func() {
+			other <- runAlike(t.Context(), eps[1], "rawlane", func(context.Context) error {
+				<-closed
+				return errors.New("node 0 said goodbye")
+			})
+		}()
+		err := runAlike(ctx, eps[0], "rawlane", func(context.Context) error {
+			interrupt()
+			close(closed)
+			time.Sleep(hearTime / 2)
+			return net.ErrClosed
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		const want = "node 0 has ended without a result: interrupted"
+		if err := <-other; err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	})
 }
 
 // A node whose part is done is not told of one that ends behind it.

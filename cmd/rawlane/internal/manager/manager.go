@@ -121,6 +121,7 @@ func (m *managerVerb) run(cmd *cobra.Command, _ []string) error {
 	if err := launch.CheckKeyFile(m.keyFile); err != nil {
 		return err
 	}
+	cfg.Listen = m.addresses(config)
 	s, err := server.New(cfg)
 	if err != nil {
 		return err
@@ -137,10 +138,10 @@ func (m *managerVerb) run(cmd *cobra.Command, _ []string) error {
 		g := &guard{server: s, ifname: cfg.Interface, keyFile: m.keyFile, self: cfg.MAC, log: cfg.Logger}
 		guards.Go(func() { g.run(ctx) }) // until ctx ends
 	}
-	err = m.serve(ctx, s, config, cfg.Logger)
+	m.serve(ctx, s, cfg.Logger)
 	cancel()
 	guards.Wait()
-	return errors.Join(err, s.Close())
+	return s.Close()
 }
 
 // config makes the server's configuration of the flags.
@@ -263,28 +264,22 @@ func programName() string {
 	return "rawlane"
 }
 
-// serve listens, says so, and returns when the context ends.
-func (m *managerVerb) serve(ctx context.Context, s *server.Server, config *tls.Config, log *slog.Logger) error {
-	for _, listener := range []struct { // TCP first: it may be refused
-		network, address string
-		config           *tls.Config
-	}{{"tcp", m.listen, config}, {"unix", m.socket, nil}} {
-		if listener.address == "" {
-			continue
+// addresses lists what the flags have the manager listen on.
+func (m *managerVerb) addresses(config *tls.Config) (all []server.Address) {
+	for _, a := range []server.Address{ // TCP first: it may be refused
+		{Network: "tcp", Address: m.listen, TLS: config},
+		{Network: "unix", Address: m.socket},
+		{Network: "tcp", Address: m.readOnly, ReadOnly: true},
+	} {
+		if a.Address != "" {
+			all = append(all, a)
 		}
-		addr, err := s.Listen(listener.network, listener.address, listener.config)
-		if err != nil {
-			return err
-		}
-		log.Info("listening", "network", listener.network, "address", addr.String(), "tls", listener.config != nil)
 	}
-	if m.readOnly != "" {
-		addr, err := s.ListenReadOnly(m.readOnly)
-		if err != nil {
-			return err
-		}
-		log.Info("listening, read-only", "network", "tcp", "address", addr.String())
-	}
+	return all
+}
+
+// serve says that the manager serves, and returns when the context ends.
+func (m *managerVerb) serve(ctx context.Context, s *server.Server, log *slog.Logger) {
 	if m.state == "" {
 		log.Warn("without --state nothing outlives this manager: its successor begins with --plan again")
 	}
@@ -296,5 +291,4 @@ func (m *managerVerb) serve(ctx context.Context, s *server.Server, config *tls.C
 	}
 	<-ctx.Done()
 	_ = server.NotifySystemd("STOPPING=1") // it sees it anyway
-	return nil
 }

@@ -281,6 +281,24 @@ func TestReadOnlyListener(t *testing.T) {
 	}
 }
 
+// A manager that cannot listen leaves no state, which would count in place of the next --plan.
+func TestManagerThatCannotListen(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	dir := t.TempDir()
+	_, errs, status := command(t, "manager", "--mac", "02:00:00:00:00:01", "--socket", filepath.Join(dir, "socket"),
+		"--listen-read-only", l.Addr().String(), "--state", filepath.Join(dir, "state"))
+	if status != cli.ExitFailed || !strings.Contains(errs, "another process listens there") {
+		t.Errorf("status %d: %s", status, errs)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+}
+
 // A second manager of one address says so.
 func TestASecondManagerOfAnAddress(t *testing.T) {
 	if runtime.GOOS != "linux" {

@@ -81,7 +81,7 @@ func (a *applyVerb) run(cmd *cobra.Command, args []string) (err error) {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), a.options.Lease+askTimeout)
+	ctx, cancel := context.WithTimeout(cmd.Context(), a.options.Lease+changeTimeout)
 	defer cancel()
 	return a.askAll(func(clients []*manager.Client) error {
 		if a.options.Rollback {

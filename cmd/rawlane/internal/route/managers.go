@@ -18,8 +18,34 @@ import (
 	"github.com/rawlane/rawlane/vlan/manager"
 )
 
-// askTimeout bounds the requests of a verb to managers.
-const askTimeout = 30 * time.Second
+const (
+	// changeTimeout bounds the requests of a verb that changes plans, beside the lease of all.
+	changeTimeout = 30 * time.Second
+	// answerTimeout bounds those of a verb that reads what managers have, which they answer at
+	// once. In a second more it takes in so many answers of a large cluster's as answersPerSecond.
+	answerTimeout    = 5 * time.Second
+	answersPerSecond = 32
+)
+
+// silence is the error of managers that have not answered for as long.
+type silence time.Duration
+
+func (s silence) Error() string {
+	return fmt.Sprintf("it did not answer in %v (has it stopped, or is its machine busy?)", time.Duration(s))
+}
+
+// Is makes it the error of a context whose time is over.
+func (silence) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// withTimeout bounds requests to managers. Those that do not answer in time have the error silence.
+func withTimeout(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, limit, silence(limit))
+}
+
+// timeoutOf bounds the requests of a verb that reads what so many managers have.
+func timeoutOf(managers int) time.Duration {
+	return answerTimeout + time.Duration(managers/answersPerSecond)*time.Second
+}
 
 // managerFlags are the flags of a verb that talks to one manager, or to those of all nodes.
 type managerFlags struct {
@@ -27,6 +53,8 @@ type managerFlags struct {
 	each string // with --managers: the list of several that are asked, and printed in turn
 	tls  cli.TLSFiles
 	json bool
+
+	changes bool // the verb changes what the manager has
 }
 
 // one defines the flags of a verb that talks to one manager.
@@ -112,7 +140,11 @@ func request[T any](
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), askTimeout)
+	limit := timeoutOf(len(addrs))
+	if m.changes {
+		limit = changeTimeout
+	}
+	ctx, cancel := withTimeout(cmd.Context(), limit)
 	defer cancel()
 	return m.ask(addrs, func(clients []*manager.Client) error {
 		answers, errs := make([]T, len(clients)), make([]error, len(clients))

@@ -35,7 +35,7 @@ too: "rawlane route apply" changes all nodes.`,
 		}
 		return c.SetPlan(ctx, p, reason, 0)
 	}
-	return newRequest(cmd, new(managerFlags), load, func(out io.Writer, changed api.Changed) {
+	return newRequest(cmd, &managerFlags{changes: true}, load, func(out io.Writer, changed api.Changed) {
 		fmt.Fprintf(out, "version %v, %s changed\n", changed.Version, cli.Count(changed.Routes, "route"))
 	})
 }

@@ -3,6 +3,7 @@ package route
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,9 +16,11 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/vlan/manager"
 	"github.com/rawlane/rawlane/vlan/manager/api"
 	"github.com/rawlane/rawlane/vlan/manager/coordinator"
 
@@ -372,6 +375,33 @@ func TestRouteInterrupted(t *testing.T) {
 			!regexp.MustCompile(c.errs).MatchString(errs.String()) {
 			t.Errorf("%s, %s: status %d, printed\n%ssaid\n%s", c.verb, c.silent, status, &out, &errs)
 		}
+	}
+}
+
+// A manager that has stopped is waited for as long as its answer may take, and its error says so: a
+// few seconds, and more where answers of many have to be read.
+func TestRoute_SilentManagers(t *testing.T) {
+	for managers, want := range map[int]time.Duration{1: 5 * time.Second, 16: 5 * time.Second, 1024: 37 * time.Second} {
+		if got := timeoutOf(managers); got != want {
+			t.Errorf("%d managers: %v, want %v", managers, got, want)
+		}
+	}
+	p, err := cli.ReadPlan(t.Context(), vbft16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addrs, err := listAddrs(fakeManagers(t, p, "/v1/table", func() {}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent := manager.NewClient(addrs[1], nil)
+	defer silent.Close()
+	ctx, cancel := withTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	_, err = silent.Table(ctx)
+	want := fmt.Sprintf("manager %v: manager unreachable: it did not answer in 1ms (", addrs[1])
+	if !errors.Is(err, api.ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 

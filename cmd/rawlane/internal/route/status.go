@@ -70,7 +70,7 @@ var errNotPrinted = errors.New("could not print")
 // survey asks all nodes and prints their answers, unless it is interrupted: those that had no time
 // to answer would be said to give none.
 func survey(cmd *cobra.Command, clients []*manager.Client, asJSON bool) error {
-	ctx, cancel := context.WithTimeout(cmd.Context(), askTimeout)
+	ctx, cancel := withTimeout(cmd.Context(), timeoutOf(len(clients)))
 	defer cancel()
 	s := coordinator.Survey(ctx, clients)
 	if cmd.Context().Err() != nil {
