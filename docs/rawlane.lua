@@ -12,6 +12,8 @@ local ETHERTYPE = 0x88b5
 local VERSION, AUTH_VERSION = 1, 2
 local HEADER_LENS = { [1] = 20, [2] = 48 }
 local PROBE_HEAD_LEN = 16
+local CONTACT_LEN = 64
+local UDP_PORT = 27401 -- of links over UDP
 local TRAIN_FRAMES = 1 -- UDP source port of a train that carries frames; 2 and 3: an offer, an answer
 
 local rawlane = Proto("rawlane", "rawlane message")
@@ -143,6 +145,9 @@ e.version  = ProtoExpert.new("rawlane.bad_version", "Another version of the wire
 e.length   = ProtoExpert.new("rawlane.bad_length", "The payload is cut off", expert.group.MALFORMED, expert.severity.ERROR)
 e.checksum = ProtoExpert.new("rawlane.bad_checksum", "Bad checksum", expert.group.CHECKSUM, expert.severity.ERROR)
 e.record   = ProtoExpert.new("rawlane.bad_record", "Malformed record", expert.group.MALFORMED, expert.severity.ERROR)
+e.probe    = ProtoExpert.new("rawlane.bad_probe", "A probe that is too short, or has a group address", expert.group.PROTOCOL, expert.severity.WARN)
+e.contact  = ProtoExpert.new("rawlane.bad_contact", "A contact of another length", expert.group.PROTOCOL, expert.severity.WARN)
+e.cut      = ProtoExpert.new("rawlane.cut", "Captured in part", expert.group.PROTOCOL, expert.severity.NOTE)
 e.kind     = ProtoExpert.new("rawlane.bad_kind", "Unknown kind", expert.group.PROTOCOL, expert.severity.WARN)
 
 -- CRC-32C (Castagnoli), reflected, one byte at a time.
@@ -531,11 +536,23 @@ local function records(port, kind, b, tree)
   return ""
 end
 
-function rawlane.dissector(buffer, pinfo, root)
+-- Says whether a frame's addresses have a group among them.
+local group_bit = Field.new("eth.ig")
+
+local function is_group()
+  for _, bit_of in ipairs({ group_bit() }) do
+    if bit_of.value == true or bit_of.value == 1 then return true end
+  end
+  return false
+end
+
+-- A message. Where cut is true the capture does not have all of it.
+local function message(buffer, pinfo, root, cut)
   pinfo.cols.protocol = "rawlane"
   local tree = root:add(rawlane, buffer())
+  local short, missing = cut and e.cut or e.short, cut and e.cut or e.length
   if buffer:len() < HEADER_LENS[VERSION] then
-    tree:add_proto_expert_info(e.short)
+    tree:add_proto_expert_info(short)
     return buffer:len()
   end
 
@@ -550,7 +567,7 @@ function rawlane.dissector(buffer, pinfo, root)
     return buffer:len()
   end
   if buffer:len() < header_len then
-    tree:add_proto_expert_info(e.short)
+    tree:add_proto_expert_info(short)
     return buffer:len()
   end
   local encrypted = version == AUTH_VERSION and bit.band(buffer(1, 1):uint(), 2) ~= 0
@@ -595,7 +612,7 @@ function rawlane.dissector(buffer, pinfo, root)
   local payload_len = math.min(length, there)
   local whole = length <= there
   if not whole then
-    tree:add_proto_expert_info(e.length)
+    tree:add_proto_expert_info(missing)
   elseif version == AUTH_VERSION then -- to check the tag takes the key
   elseif buffer(16, 4):uint() == checksum(buffer, length) then
     tree:add(f.status, buffer(16, 4), "good"):set_generated()
@@ -605,6 +622,13 @@ function rawlane.dissector(buffer, pinfo, root)
     tree:add_proto_expert_info(e.checksum)
   end
   if not kinds[kind] or kind == 6 and version == VERSION then tree:add_proto_expert_info(e.kind) end
+
+  if whole and (kind == 4 or kind == 5) then
+    local to_itself = kind == 4 and buffer(4, 2):uint() == to -- looks for loops
+    if length < PROBE_HEAD_LEN or not to_itself and is_group() then tree:add_proto_expert_info(e.probe) end
+  elseif whole and kind == 6 and version == AUTH_VERSION and length ~= CONTACT_LEN then
+    tree:add_proto_expert_info(e.contact)
+  end
 
   local about = ""
   if (kind == 4 or kind == 5) and payload_len >= PROBE_HEAD_LEN and not encrypted then
@@ -624,30 +648,104 @@ function rawlane.dissector(buffer, pinfo, root)
   return buffer:len()
 end
 
+local datagram_cut = false -- the frame of a datagram that is dissected is not there wholly
+
+function rawlane.dissector(buffer, pinfo, root)
+  return message(buffer, pinfo, root, datagram_cut or buffer:reported_len() > buffer:len())
+end
+
 DissectorTable.get("ethertype"):add(ETHERTYPE, rawlane)
 
--- Frames that go together are behind an IPv4 and UDP header: each alone, as a NIC has cut them, or
--- all of a train, as this host's kernel hands them over.
-local train = Proto("rawlane_train", "rawlane train")
+-- Frames that go together are equal in length but the last, which may be shorter. sound returns the
+-- length of a message at the front of b, and whether it can be believed.
+local function sound(b)
+  local version = bit.rshift(b(0, 1):uint(), 4)
+  local header_len = HEADER_LENS[version]
+  if not header_len or b:len() < header_len then return b:len(), false end
+  local length = b(12, 2):uint()
+  if header_len + length > b:len() then return b:len(), false end
+  return header_len + length, version == AUTH_VERSION or b(16, 4):uint() == checksum(b, length)
+end
 
-function train.dissector(buffer, pinfo, root)
-  if pinfo.src_port ~= TRAIN_FRAMES then
-    pinfo.cols.protocol = "rawlane"
-    pinfo.cols.info = pinfo.src_port == 2 and "offer to send trains" or "answer: trains arrive"
-    return buffer:len()
-  end
-  local at, frames = 0, 0
-  while at < buffer:len() do
-    local size = buffer:len() - at
-    local header_len = HEADER_LENS[bit.rshift(buffer(at, 1):uint(), 4)]
-    if header_len and size >= header_len then
-      size = math.min(size, header_len + buffer(at + 12, 2):uint())
+-- equals returns the length of the frames in b, the first of which cannot be believed, by the
+-- second: it is as long, or the last. Each has some bytes before its message.
+local function equals(b, behind)
+  for at = behind + HEADER_LENS[VERSION], b:len() - behind - HEADER_LENS[VERSION] do
+    local header_len = HEADER_LENS[bit.rshift(b(at + behind, 1):uint(), 4)]
+    local size = header_len and behind + header_len + b(at + behind + 12, 2):uint()
+    if size == at or size and at + size == b:len() then
+      local _, is = sound(b(at + behind):tvb())
+      if is then return at end
     end
-    rawlane.dissector(buffer(at, size):tvb(), pinfo, root)
+  end
+  return nil
+end
+
+-- cut_apart calls each with every frame in b.
+local function cut_apart(b, behind_of, each)
+  local at, frames, equal = 0, 0, nil
+  while at < b:len() do
+    local rest = b(at):tvb()
+    local behind = behind_of(rest)
+    local size, is = rest:len(), false
+    if behind and rest:len() > behind then
+      size, is = sound(rest(behind):tvb())
+      size = size + behind
+      if is then
+        equal = equal or size
+      else
+        equal = equal or equals(rest, behind)
+        size = math.min(equal or size, rest:len())
+      end
+    end
+    each(rest(0, size):tvb(), at + size == b:len() and b:reported_len() > b:len())
     at, frames = at + size, frames + 1
   end
+  return frames
+end
+
+-- Trains are behind an IPv4 and UDP header: each frame alone, as a NIC has cut them, or all of a train,
+-- as this host's kernel hands them over. What has not these addresses and ports is no train.
+local train = Proto("rawlane_train", "rawlane train")
+local TRAIN_SRC, TRAIN_DST = Address.ip("239.82.76.1"), Address.ip("239.82.76.2")
+
+function train.dissector(buffer, pinfo, root)
+  local kind = pinfo.src_port
+  if pinfo.dst_port ~= ETHERTYPE or kind < TRAIN_FRAMES or kind > TRAIN_FRAMES + 2
+    or pinfo.net_src ~= TRAIN_SRC or pinfo.net_dst ~= TRAIN_DST then
+    return 0
+  end
+  if kind ~= TRAIN_FRAMES then
+    pinfo.cols.protocol = "rawlane"
+    pinfo.cols.info = kind == 2 and "offer to send trains" or "answer: trains arrive"
+    return buffer:len()
+  end
+  local frames = cut_apart(buffer, function() return 0 end, function(b, cut) message(b, pinfo, root, cut) end)
   if frames > 1 then pinfo.cols.info = string.format("%d frames as one", frames) end
   return buffer:len()
 end
 
 DissectorTable.get("udp.port"):add(ETHERTYPE, train)
+
+-- Links over UDP put whole frames into datagrams, and several into one that the kernel or a NIC is to cut.
+local datagram = Proto("rawlane_udp", "rawlane frames in a datagram")
+local ethernet = Dissector.get("eth_withoutfcs")
+
+-- message_at returns where the message of a frame begins, or nil if it carries none.
+local function message_at(b)
+  local at = 12
+  if b:len() >= 18 and b(at, 2):uint() == 0x8100 then at = 16 end
+  return b:len() >= at + 2 and b(at, 2):uint() == ETHERTYPE and at + 2 or nil
+end
+
+function datagram.dissector(buffer, pinfo, root)
+  local frames = cut_apart(buffer, message_at, function(b, cut)
+    datagram_cut = cut
+    ethernet:call(b, pinfo, root)
+    datagram_cut = false
+  end)
+  if frames > 1 then pinfo.cols.info = string.format("%d frames as one", frames) end
+  return buffer:len()
+end
+
+DissectorTable.get("udp.port"):add(UDP_PORT, datagram)

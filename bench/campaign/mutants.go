@@ -160,8 +160,8 @@ func workMutants(ctx context.Context, w *workshop, cursor, size uint64) (r resul
 	return r, nil
 }
 
-// mutantsCaught judges the list: one of sixty may survive, and so one of the few that are tried
-// with a commit.
+// mutantsCaught judges the list: one of each sixty may survive, and so one of the few that are
+// tried with a commit.
 func mutantsCaught(figures map[string]uint64, _ profile) error {
 	if lost := figures["mutants"] - figures["mutants caught"]; lost > max(1, figures["mutants"]/60) {
 		return fmt.Errorf("%d of %d mutants survive %d seeds", lost, figures["mutants"], mutantSeeds)

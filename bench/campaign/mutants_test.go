@@ -93,7 +93,7 @@ func TestHunt(t *testing.T) {
 	}
 }
 
-// One bug of sixty may survive, whether all are tried or some; two may not.
+// One bug of each sixty may survive, and so one where fewer are tried; two may not.
 func TestMutantsCaught(t *testing.T) {
 	for _, k := range []struct {
 		tried, caught uint64

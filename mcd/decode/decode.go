@@ -14,6 +14,7 @@ package decode
 import (
 	"errors"
 	"fmt"
+	"net"
 
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
@@ -32,12 +33,6 @@ var LayerType = gopacket.RegisterLayerType(layerNumber, gopacket.LayerTypeMetada
 	Decoder: gopacket.DecodeFunc(decode),
 })
 
-// layerTypeTrain is the type of what follows the UDP header of a train: frames that went together.
-var layerTypeTrain = gopacket.RegisterLayerType(layerNumber+1, gopacket.LayerTypeMetadata{
-	Name:    "rawlane train",
-	Decoder: gopacket.DecodeFunc(decodeTrain),
-})
-
 func init() { Register(transport.EtherTypeDefault) }
 
 // Register has frames of an EtherType, tagged or not, alone or in a train, decode as messages. It
@@ -48,7 +43,7 @@ func Register(t transport.EtherType) {
 		Name:       "rawlane",
 		LayerType:  LayerType,
 	}
-	layers.RegisterUDPPortLayerType(layers.UDPPort(t), layerTypeTrain)
+	registerTrains(layers.UDPPort(t))
 }
 
 // Kind is the kind of a message.
@@ -154,10 +149,47 @@ func (m *Message) DecodeFromBytes(data []byte, feedback gopacket.DecodeFeedback)
 		HeaderOnly:  h.HeaderOnly,
 		Auth:        auth,
 	}
-	if fault != wire.OK {
+	switch {
+	case fault != wire.OK:
 		m.Fault = faults[fault]
+	case (m.Kind == Probe || m.Kind == Reply) && len(m.Payload) < wire.ProbeHeadLen:
+		m.Fault = errShortProbe
+	case m.Kind == Contact && len(m.Payload) != wire.ContactLen:
+		m.Fault = errContact
 	}
 	return nil
+}
+
+// What nodes drop beside the wire's faults, named as their counters.
+var (
+	errShortProbe = fmt.Errorf("%w: probe (it is shorter than %d bytes)", ErrFault, wire.ProbeHeadLen)
+	errGroupProbe = fmt.Errorf("%w: probe (to or from a group address)", ErrFault)
+	errContact    = fmt.Errorf("%w: tag (a contact's payload has %d bytes)", ErrFault, wire.ContactLen)
+)
+
+// decodeIn is DecodeFromBytes of what an Ethernet frame carries, or a train; nil is one that is not
+// known. A probe to oneself, which looks for loops, goes to all.
+func (m *Message) decodeIn(eth *layers.Ethernet, data []byte, feedback gopacket.DecodeFeedback) error {
+	if err := m.DecodeFromBytes(data, feedback); err != nil {
+		return err
+	}
+	isProbe := m.Kind == Probe && m.From != m.To || m.Kind == Reply
+	if m.Fault == nil && isProbe && eth != nil && (isGroup(eth.DstMAC) || isGroup(eth.SrcMAC)) {
+		m.Fault = errGroupProbe
+	}
+	return nil
+}
+
+func isGroup(mac net.HardwareAddr) bool { return len(mac) > 0 && mac[0]&1 != 0 }
+
+// ethernetOf is the header that a packet begins with, or nil.
+func ethernetOf(p gopacket.PacketBuilder) *layers.Ethernet {
+	packet, _ := p.(gopacket.Packet) // as all of gopacket's are
+	if packet == nil {
+		return nil
+	}
+	eth, _ := packet.LinkLayer().(*layers.Ethernet)
+	return eth
 }
 
 // faults are made once: decoding allocates nothing.
@@ -170,32 +202,11 @@ var faults = func() (made [8]error) {
 
 func decode(data []byte, p gopacket.PacketBuilder) error {
 	m := new(Message)
-	if err := m.DecodeFromBytes(data, p); err != nil {
+	if err := m.decodeIn(ethernetOf(p), data, p); err != nil {
 		return err
 	}
 	p.AddLayer(m)
 	return p.NextDecoder(m.NextLayerType())
-}
-
-// decodeTrain decodes one frame of a train behind the other. No message is of version 0: that is an
-// offer or an answer of a link.
-func decodeTrain(data []byte, p gopacket.PacketBuilder) error {
-	if len(data) == 0 || wire.VersionOf(data) == 0 {
-		return p.NextDecoder(gopacket.LayerTypePayload)
-	}
-	for {
-		m := new(Message)
-		if err := m.DecodeFromBytes(data, p); err != nil {
-			return err
-		}
-		p.AddLayer(m)
-		size := len(m.Contents) + len(m.Payload)
-		known := m.Version == wire.Version || m.Auth != nil // else where it ends is not known
-		if !known || m.Length != len(m.Payload) || size == len(data) {
-			return p.NextDecoder(m.NextLayerType())
-		}
-		data = data[size:]
-	}
 }
 
 // SerializeTo puts the header before what is in b: it makes Message a gopacket.SerializableLayer.

@@ -1,9 +1,11 @@
 package decode_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
 
 	"github.com/rawlane/rawlane/internal/decodetest"
 	"github.com/rawlane/rawlane/mcd/decode"
@@ -42,5 +44,42 @@ func TestProbes(t *testing.T) {
 	m := sample
 	if _, ok := m.Probe(); ok {
 		t.Error("a multicast is no probe")
+	}
+}
+
+// What is wrong with a probe or a contact though all that it says is well formed is told.
+func TestProbes_Dropped(t *testing.T) {
+	const group, station = "\x03\x52\x00\x01\x00\x05", "\x02\x00\x00\x00\x00\x01"
+	contact := append(decodetest.Unhex(t, "26 80 00 00 0001 ffff 01020304 0008 0000"), make([]byte, 32+8)...)
+	bytesOf := func(kind decode.Kind, from, to uint16, n int) []byte {
+		m := decode.Message{Kind: kind, From: from, To: to}
+		return frame(t, &m, string(make([]byte, n)))[18 : 18+20+n]
+	}
+	for _, c := range []struct {
+		name, dst, src string
+		message        []byte
+		want           string
+	}{
+		{"a probe", station, station, bytesOf(decode.Probe, 1, 2, 16), ""},
+		{"a short probe", station, station, bytesOf(decode.Probe, 1, 2, 15), "probe (it is shorter than 16 bytes)"},
+		{"a short reply", station, station, bytesOf(decode.Reply, 1, 2, 15), "probe (it is shorter than 16 bytes)"},
+		{"a probe to a group", group, station, bytesOf(decode.Probe, 1, 2, 16), "probe (to or from a group address)"},
+		{"a probe from a group", station, group, bytesOf(decode.Probe, 1, 2, 16), "probe (to or from a group address)"},
+		{"a probe to oneself", group, station, bytesOf(decode.Probe, 1, 1, 16), ""},
+		{"a multicast", group, station, bytesOf(decode.Multicast, 1, 2, 5), ""},
+		{"a contact", group, station, contact, "tag (a contact's payload has 64 bytes)"},
+	} {
+		p := gopacket.NewPacket(append([]byte(c.dst+c.src+"\x88\xb5"), c.message...), layers.LayerTypeEthernet, gopacket.Default)
+		m, ok := p.Layer(decode.LayerType).(*decode.Message)
+		if !ok {
+			t.Fatalf("%s: no message in %v", c.name, p)
+		}
+		want := "a node would drop this frame: " + c.want
+		if c.want == "" {
+			want = "<nil>"
+		}
+		if got := fmt.Sprint(m.Fault); got != want {
+			t.Errorf("%s: %s, want %s", c.name, got, want)
+		}
 	}
 }

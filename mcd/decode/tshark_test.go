@@ -96,6 +96,12 @@ func dissector(t *testing.T) string {
 
 func write(t *testing.T, frames [][]byte) (path string) {
 	t.Helper()
+	return writeParts(t, frames, 1<<16)
+}
+
+// writeParts writes no more than some bytes of each frame.
+func writeParts(t *testing.T, frames [][]byte, most int) (path string) {
+	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "frames.pcapng"))
 	if err != nil {
 		t.Fatal(err)
@@ -106,8 +112,8 @@ func write(t *testing.T, frames [][]byte) (path string) {
 		t.Fatal(err)
 	}
 	for _, f := range frames {
-		info := gopacket.CaptureInfo{Timestamp: time.Unix(1, 0), CaptureLength: len(f), Length: len(f)}
-		if err := w.WritePacket(info, f); err != nil {
+		info := gopacket.CaptureInfo{Timestamp: time.Unix(1, 0), CaptureLength: min(len(f), most), Length: len(f)}
+		if err := w.WritePacket(info, f[:info.CaptureLength]); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -95,8 +95,12 @@ func (c *client) end(ctx context.Context) error {
 }
 
 // keepAlive tells the other nodes now and then that node 0 is there: the idle ones would give up.
-// It is called between measurements.
+// It is called between measurements, which do not look at ctx where nothing is waited for, and
+// returns its error.
 func (c *client) keepAlive(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if time.Since(c.asked) < launch.Silence/6 {
 		return nil
 	}

@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,12 +11,12 @@ import (
 
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
-	"github.com/google/gopacket/pcapgo"
 	"github.com/spf13/cobra"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/mcd/decode"
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/udp"
 )
 
 // dumpVerb prints the messages in a capture.
@@ -26,9 +25,11 @@ type dumpVerb struct {
 	all       bool
 	payload   int
 	etherType uint16
+	udpPort   uint16
 	ports     []string // name=port
 
 	out                     *bufio.Writer
+	capture                 captureReader
 	first                   time.Time
 	messages, faulty, other int
 }
@@ -39,12 +40,14 @@ func NewDumpCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dump FILE [flags]",
 		Short: "Print the messages in a capture (pcapng or pcap; - reads the standard input)",
-		Long: `Prints one line per message: time since the first frame, interface, addresses, VLAN tag, and the
-message; behind it, what remote memory, connections, calls and barriers say in it: operations,
+		Long: `Prints one line per message: time since the first frame, interface if there are several, addresses,
+VLAN tag, and the message; behind it, what remote memory, connections, calls and barriers say in it: operations,
 records of streams, requests and responses, who is awaited and who is gone; and what nodes say that
 find each other and exchange data at their start. Messages that passed the kernel together
-(trains) have a line each, with one frame's number. What a node would have dropped is marked, with
-the reason. Frames of other protocols are counted, or shown with --all.
+(trains) have a line each, with one frame's number; so have those of links over UDP, in datagrams that
+tcpdump has captured. What is not as the wire format wants it is marked, with the reason for which a
+node would have dropped it. Frames of other protocols, and of interfaces that are not Ethernet, are
+counted, or shown with --all.
 
   rawlane dump run.pcapng
   rawlane dump run.pcapng --port rpc=17
@@ -56,7 +59,9 @@ the reason. Frames of other protocols are counted, or shown with --all.
 	f.BoolVar(&d.json, "json", false, "print one JSON object per message")
 	f.BoolVar(&d.all, "all", false, "show frames of other protocols, too")
 	f.IntVar(&d.payload, "payload", 16, "show this many bytes of each payload, or of each record's data")
-	f.Uint16Var(&d.etherType, "ethertype", uint16(transport.EtherTypeDefault), "EtherType of the messages")
+	f.Uint16Var(&d.etherType, "ethertype", uint16(transport.EtherTypeDefault),
+		"EtherType of the messages: others' are frames of other protocols")
+	f.Uint16Var(&d.udpPort, "udp-port", udp.DefaultPort, "UDP port of links over UDP (0: none)")
 	f.StringSliceVar(&d.ports, "port", nil,
 		"port of "+recordPorts+", as NAME=PORT, if it is not the default")
 	f.Lookup("ethertype").DefValue = fmt.Sprintf("%#04x", uint16(transport.EtherTypeDefault))
@@ -83,6 +88,9 @@ func (d *dumpVerb) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	decode.Register(transport.EtherType(d.etherType))
+	if d.udpPort != 0 {
+		decode.RegisterDatagrams(d.udpPort)
+	}
 	d.out = bufio.NewWriter(cmd.OutOrStdout())
 	in := cmd.InOrStdin()
 	if args[0] != "-" {
@@ -149,63 +157,30 @@ func untilInterrupted(ctx context.Context, in io.Reader) (r io.Reader, stop func
 	return all, func() { unnoted(); end(); _ = all.Close() }
 }
 
-// captureReader is the part that pcapgo's two readers share.
-type captureReader interface {
-	ReadPacketData() ([]byte, gopacket.CaptureInfo, error)
-	LinkType() layers.LinkType
-}
-
-// pcapngMagic is the type of the first block of a pcapng file.
-var pcapngMagic = []byte{0x0a, 0x0d, 0x0d, 0x0a}
-
-// openCapture chooses the reader by the first bytes.
-func openCapture(r io.Reader) (_ captureReader, err error) {
-	defer malformed(&err)
-	in := bufio.NewReader(r)
-	magic, err := in.Peek(4)
-	switch {
-	case errors.Is(err, io.EOF):
-		return nil, errors.New("not a capture: it has fewer than four bytes")
-	case err != nil:
-		return nil, err
-	}
-	if bytes.Equal(magic, pcapngMagic) {
-		ng, err := pcapgo.NewNgReader(&wholeBlocks{r: in}, pcapgo.DefaultNgReaderOptions)
-		if err != nil {
-			return nil, fmt.Errorf("not a capture that can be read: %w", err)
-		}
-		return ng, nil
-	}
-	classic, err := pcapgo.NewReader(in)
-	if err != nil {
-		return nil, fmt.Errorf("neither pcapng nor pcap: %w (want a file of --capture, or of tcpdump -w)", err)
-	}
-	if classic.Snaplen() > maxBlock {
-		return nil, fmt.Errorf("malformed: it says that frames may have %d bytes", classic.Snaplen())
-	}
-	return classic, nil
-}
-
 // print prints a capture.
 func (d *dumpVerb) print(r io.Reader) error {
 	capture, err := openCapture(r)
 	if err != nil {
 		return err
 	}
-	if t := capture.LinkType(); t != layers.LinkTypeEthernet {
-		return fmt.Errorf("captured on %v, want Ethernet", t)
-	}
+	d.capture = capture
 	for n := 1; ; n++ {
 		data, info, err := nextPacket(capture)
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
 			return fmt.Errorf("frame %d: %w (is the file cut off?)", n, err)
+		}
+		if err != nil {
+			return fmt.Errorf("frame %d: %w", n, err)
 		}
 		if err := d.frame(n, data, info); err != nil {
 			return err
 		}
+	}
+	if err := capture.hasEthernet(); err != nil {
+		return err
 	}
 	return d.sum()
 }
@@ -219,22 +194,27 @@ func (d *dumpVerb) sum() error {
 	return err
 }
 
+// frame prints the messages of a frame, each with the headers before it.
 func (d *dumpVerb) frame(n int, data []byte, info gopacket.CaptureInfo) error {
 	if d.first.IsZero() {
 		d.first = info.Timestamp
 	}
-	p := gopacket.NewPacket(data, layers.LayerTypeEthernet, gopacket.DecodeOptions{Lazy: false, NoCopy: true})
+	link := linkType(info)
+	p := gopacket.NewPacket(data, link, gopacket.DecodeOptions{Lazy: false, NoCopy: true})
+	f := &dumpFrame{n: n, Packet: p, info: info}
 	found := false
 	for _, l := range p.Layers() { // several of a train
-		if m, ours := l.(*decode.Message); ours {
+		f.pass(l)
+		if m, is := l.(*decode.Message); is && d.isOurs(f, link) {
 			found = true
-			if err := d.message(n, p, info, m); err != nil {
+			if err := d.message(f, m); err != nil {
 				return err
 			}
 		}
 	}
-	if p.ErrorLayer() != nil && errors.Is(p.ErrorLayer().Error(), decode.ErrFault) { // too short for a header
-		return d.message(n, p, info, nil)
+	e := p.ErrorLayer()
+	if e != nil && errors.Is(e.Error(), decode.ErrFault) && d.isOurs(f, link) { // too short for a header
+		return d.message(f, nil)
 	}
 	if found {
 		return nil
@@ -243,136 +223,30 @@ func (d *dumpVerb) frame(n int, data []byte, info gopacket.CaptureInfo) error {
 	if !d.all {
 		return nil
 	}
-	return d.write(n, p, info, nil)
+	return d.write(f, nil)
+}
+
+// isOurs says whether a message is of the EtherType that is asked for, on Ethernet.
+func (d *dumpVerb) isOurs(f *dumpFrame, link layers.LinkType) bool {
+	return link == layers.LinkTypeEthernet && f.behind == d.etherType
 }
 
 // message counts and prints a message; m is nil if it is too short for a header.
-func (d *dumpVerb) message(n int, p gopacket.Packet, info gopacket.CaptureInfo, m *decode.Message) error {
+func (d *dumpVerb) message(f *dumpFrame, m *decode.Message) error {
 	d.messages++
-	if (m == nil || m.Fault != nil) && !inPart(p, info, m) {
+	if (m == nil || m.Fault != nil) && !f.inPart(m) {
 		d.faulty++
 	}
-	return d.write(n, p, info, m)
-}
-
-// inPart says whether a message, or a frame if m is nil, is cut off because the capture has less of
-// the frame than there was, as with tcpdump -s: no node would drop it for that.
-func inPart(p gopacket.Packet, info gopacket.CaptureInfo, m *decode.Message) bool {
-	if info.CaptureLength >= info.Length {
-		return false
-	}
-	if m == nil {
-		return p.ErrorLayer() != nil
-	}
-	return p.Metadata().Truncated && m.Length > len(m.Payload)
+	return d.write(f, m)
 }
 
 // write prints one line: a message, or a frame without one.
-func (d *dumpVerb) write(n int, p gopacket.Packet, info gopacket.CaptureInfo, m *decode.Message) error {
-	r := d.record(n, p, info, m)
+func (d *dumpVerb) write(f *dumpFrame, m *decode.Message) error {
+	r := d.record(f, m)
 	if d.json {
 		return cli.WriteJSON(d.out, r)
 	}
-	_, err := fmt.Fprintf(d.out, "%5d %12.6f %s: %s\n",
-		n, info.Timestamp.Sub(d.first).Seconds(), r.addresses(), r.describe(p, m))
+	_, err := fmt.Fprintf(d.out, "%5d %12.6f %s%s: %s\n", f.n, f.info.Timestamp.Sub(d.first).Seconds(),
+		d.capture.nameOf(f.info.InterfaceIndex), r.addresses(), r.describe(f, m))
 	return err
-}
-
-// addresses shows the Ethernet header: 02:00:00:00:00:01 > 02:00:00:00:00:02 VID 5 PCP 1.
-func (r *dumpRecord) addresses() string {
-	if r.Src == "" {
-		return "no Ethernet header"
-	}
-	s := r.Src + " > " + r.Dst
-	for _, t := range r.Tags {
-		s += " " + transport.Tag(t).String()
-	}
-	return s
-}
-
-// describe shows what is behind the header.
-func (r *dumpRecord) describe(p gopacket.Packet, m *decode.Message) string {
-	inPart := fmt.Sprintf("captured in part (%d of %d bytes)", r.Captured, r.Bytes)
-	if r.Captured > 0 && m != nil {
-		cut := *m
-		cut.Fault = nil
-		return fmt.Sprintf("%v [%s] %q", &cut, inPart, r.Message.Payload)
-	}
-	switch {
-	case r.Captured > 0:
-		return inPart
-	case m == nil && r.Fault != "":
-		return r.Fault
-	case m == nil:
-		all := p.Layers()
-		return fmt.Sprintf("%v, %d bytes", all[len(all)-1].LayerType(), len(p.Data()))
-	case len(r.Message.Records) > 0:
-		return m.String() + r.Message.describeRecords()
-	case len(r.Message.Payload) > 0:
-		return fmt.Sprintf("%v %q", m, r.Message.Payload)
-	}
-	return m.String()
-}
-
-// dumpRecord is a frame as JSON.
-type dumpRecord struct {
-	Frame     int          `json:"frame"`
-	Time      time.Time    `json:"time"`
-	Interface int          `json:"interface"`
-	Src       string       `json:"src"`
-	Dst       string       `json:"dst"`
-	Tags      []dumpTag    `json:"tags,omitempty"`
-	Message   *dumpMessage `json:"message,omitempty"`
-	Fault     string       `json:"fault,omitempty"`
-	Bytes     int          `json:"bytes"`              // of the whole frame
-	Captured  int          `json:"captured,omitempty"` // of these, where they are too few for the message
-}
-
-type dumpTag struct {
-	VID transport.VID `json:"vid"`
-	PCP transport.PCP `json:"pcp"`
-	DEI bool          `json:"dei,omitempty"`
-}
-
-type dumpMessage struct {
-	Kind    string `json:"kind"`
-	From    uint16 `json:"from"`
-	SrcPort uint8  `json:"src_port"`
-	To      uint16 `json:"to"`
-	DstPort uint8  `json:"dst_port"`
-	Cluster uint32 `json:"cluster"`
-	Length  int    `json:"length"`
-	Payload []byte `json:"payload"` // the first bytes
-
-	Records []decode.Record `json:"records,omitempty"`
-	shown   int             // how many bytes of each record's data
-}
-
-func (d *dumpVerb) record(n int, p gopacket.Packet, info gopacket.CaptureInfo, m *decode.Message) *dumpRecord {
-	r := &dumpRecord{Frame: n, Time: info.Timestamp, Interface: info.InterfaceIndex, Bytes: info.Length}
-	if eth, ok := p.LinkLayer().(*layers.Ethernet); ok {
-		r.Src, r.Dst = eth.SrcMAC.String(), eth.DstMAC.String()
-	}
-	for _, l := range p.Layers() {
-		if t, ok := l.(*layers.Dot1Q); ok {
-			r.Tags = append(r.Tags, dumpTag{transport.VID(t.VLANIdentifier), transport.PCP(t.Priority), t.DropEligible})
-		}
-	}
-	switch e := p.ErrorLayer(); {
-	case inPart(p, info, m):
-		r.Captured = info.CaptureLength
-	case m != nil && m.Fault != nil:
-		r.Fault = m.Fault.Error()
-	case m == nil && e != nil:
-		r.Fault = e.Error().Error()
-	}
-	if m == nil {
-		return r
-	}
-	r.Message = &dumpMessage{
-		Kind: m.Kind.String(), From: m.From, SrcPort: m.SrcPort, To: m.To, DstPort: m.DstPort,
-		Cluster: m.Cluster, Length: m.Length, Payload: m.Payload[:min(len(m.Payload), d.payload)],
-		Records: m.Records(), shown: d.payload,
-	}
-	return r
 }

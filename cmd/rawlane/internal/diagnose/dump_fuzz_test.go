@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
+	"github.com/rawlane/rawlane/transport"
 )
 
 // A file of any bytes is printed or refused, and never ends the program.
@@ -26,7 +27,7 @@ func FuzzDump(f *testing.F) {
 	f.Add([]byte{0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, asJSON := range []bool{false, true} {
-			d := &dumpVerb{out: bufio.NewWriter(io.Discard), all: true, payload: 8, json: asJSON}
+			d := &dumpVerb{etherType: uint16(transport.EtherTypeDefault), out: bufio.NewWriter(io.Discard), all: true, payload: 8, json: asJSON}
 			_ = d.print(bytes.NewReader(b)) // that it returns is the point
 		}
 	})

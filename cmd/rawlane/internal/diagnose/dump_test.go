@@ -93,7 +93,7 @@ func TestDump_CutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	for lost := range file.Len() - 24 { // of the file's header nothing
-		err := (&dumpVerb{out: bufio.NewWriter(io.Discard)}).print(bytes.NewReader(file.Bytes()[:file.Len()-lost]))
+		err := (&dumpVerb{etherType: uint16(transport.EtherTypeDefault), out: bufio.NewWriter(io.Discard)}).print(bytes.NewReader(file.Bytes()[:file.Len()-lost]))
 		if isCut := err != nil && strings.Contains(err.Error(), "is the file cut off?"); isCut != (lost > 0) {
 			t.Errorf("without the last %d bytes: %v", lost, err)
 		}
@@ -142,7 +142,7 @@ func TestDump_CapturedInPart(t *testing.T) {
 		w := pcapgo.NewWriter(&file)
 		must(t, errors.Join(w.WriteFileHeader(1500, layers.LinkTypeEthernet), w.WritePacket(info, c.frame)))
 		for out, asJSON := range map[*bytes.Buffer]bool{&text: false, &object: true} {
-			d := &dumpVerb{out: bufio.NewWriter(out), json: asJSON, payload: 16}
+			d := &dumpVerb{etherType: uint16(transport.EtherTypeDefault), out: bufio.NewWriter(out), json: asJSON, payload: 16}
 			must(t, errors.Join(d.print(bytes.NewReader(file.Bytes())), d.out.Flush()))
 		}
 		sum := fmt.Sprintf("\n1 messages, %d of them faulty; 0 other frames\n", c.faulty)

@@ -189,6 +189,7 @@ func (m *Member) open(ctx context.Context, c *ClusterFlags, hosts []cluster.Host
 		return err
 	}
 	m.closers = append(m.closers, rec.close)
+	rec.endAfter(ctx)
 	links, err := c.openLinks(hosts)
 	if err == nil {
 		err = c.throughMemory(links, "")

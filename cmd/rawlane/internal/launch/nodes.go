@@ -3,14 +3,11 @@ package launch
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
-	"github.com/rawlane/rawlane/transport/capture"
 	"github.com/rawlane/rawlane/transport/fabric"
 	"github.com/rawlane/rawlane/transport/packet"
 	"github.com/rawlane/rawlane/transport/ring"
@@ -208,74 +205,4 @@ func (c *ClusterFlags) endpoint(cfg mcd.Config, rec *recorder, links []transport
 		err = fmt.Errorf("%w (by flags: --key-file FILE, or --listen and a private address)", err)
 	}
 	return e, err
-}
-
-// recorder writes a node's frames to a file. A nil recorder does nothing.
-type recorder struct {
-	out  *os.File
-	file *capture.File
-}
-
-// recorder creates the file of --capture, if that is given.
-func (c *ClusterFlags) recorder() (*recorder, error) {
-	if c.captureTo == "" {
-		return nil, nil
-	}
-	out, err := os.Create(c.captureTo)
-	if err != nil {
-		return nil, c.captureError(err)
-	}
-	return &recorder{out: out, file: capture.NewFile(out)}, nil
-}
-
-// checkCapture tells, before there are other nodes to wait for the one that records, that it could
-// not create the file of --capture. It changes nothing, and leaves a pipe to its reader.
-func (c *ClusterFlags) checkCapture() error {
-	if c.captureTo == "" {
-		return nil
-	}
-	info, err := os.Stat(c.captureTo)
-	isThere := err == nil
-	if isThere && !info.Mode().IsRegular() && !info.IsDir() {
-		return nil
-	}
-	out, err := os.OpenFile(c.captureTo, os.O_WRONLY|os.O_CREATE, 0o666)
-	if err == nil {
-		err = out.Close()
-		if !isThere {
-			err = errors.Join(err, os.Remove(c.captureTo))
-		}
-	}
-	return c.captureError(err)
-}
-
-// captureError says which file could not be created.
-func (c *ClusterFlags) captureError(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return fmt.Errorf("--capture %s: %w", c.captureTo, path.Err)
-	}
-	return err
-}
-
-// wrap has a node's links recorded, each as an interface of the file.
-func (r *recorder) wrap(links []transport.Link) error {
-	if r == nil {
-		return nil
-	}
-	for i, l := range links {
-		recorded, err := r.file.Wrap(l)
-		if err != nil {
-			return err
-		}
-		links[i] = recorded
-	}
-	return nil
-}
-
-func (r *recorder) close() error {
-	if r == nil {
-		return nil
-	}
-	return errors.Join(r.file.Close(), r.out.Close())
 }
