@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -22,6 +23,20 @@ func explain(act string, err error) error {
 		return fmt.Errorf("%s: %w: %w", act, errKernel, err)
 	}
 	return fmt.Errorf("%s: %w", act, err)
+}
+
+// explainLoad is explain for the program's load. Without CAP_PERFMON the kernel walks what a
+// processor could speculate as well, and gives up a program of this size by an error that says
+// nothing of rights.
+func explainLoad(err error, perfmon bool) error {
+	const act = "load the XDP program"
+	tooLarge := slices.ContainsFunc([]error{unix.EFAULT, unix.E2BIG, unix.EINVAL, unix.ENOMEM}, func(e error) bool {
+		return errors.Is(err, e)
+	})
+	if tooLarge && !perfmon {
+		return fmt.Errorf("%s: %w: %w", act, errPermission, err)
+	}
+	return explain(act, err)
 }
 
 func occupied(err error) bool { return errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EEXIST) }

@@ -35,6 +35,30 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// A load that fails without CAP_PERFMON as one of a program that is too large does, says what
+// it takes.
+func TestExplainLoad(t *testing.T) {
+	for _, c := range []struct {
+		err     error
+		perfmon bool
+		want    error
+	}{
+		{unix.EFAULT, false, transport.ErrPermission},
+		{unix.E2BIG, false, transport.ErrPermission},
+		{unix.EPERM, false, transport.ErrPermission},
+		{unix.EMFILE, false, unix.EMFILE},
+		{unix.ENOSYS, false, transport.ErrNotSupported},
+		{unix.EFAULT, true, unix.EFAULT},
+		{unix.EPERM, true, transport.ErrPermission},
+	} {
+		got := explainLoad(fmt.Errorf("by the kernel: %w", c.err), c.perfmon)
+		permission := errors.Is(c.want, transport.ErrPermission)
+		if !errors.Is(got, c.want) || errors.Is(got, transport.ErrPermission) != permission || got.Error()[:6] != "load t" {
+			t.Errorf("%v, CAP_PERFMON %t: %v, want %v", c.err, c.perfmon, got, c.want)
+		}
+	}
+}
+
 // What to do depends on who holds the program that is there: ip takes off none that a process holds.
 func TestHeldBy(t *testing.T) {
 	for _, c := range []struct {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/barrier/internal/slot"
 	"github.com/rawlane/rawlane/barrier/offload/internal/program"
@@ -87,7 +88,7 @@ func openOn(ifi *net.Interface, carrier *afxdp.Carrier) (*Unit, error) {
 	}
 	p, err := program.Load(slots)
 	if err != nil {
-		return nil, explain("load the XDP program", err)
+		return nil, explainLoad(err, afxdp.HasCapability(unix.CAP_PERFMON))
 	}
 	await := carrier.Watch()
 	err = attach(p, ifi)
