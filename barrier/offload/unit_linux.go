@@ -82,7 +82,7 @@ func open(ifname string) (*Unit, error) {
 
 // openOn opens a unit that has the carrier for its own.
 func openOn(ifi *net.Interface, carrier *afxdp.Carrier) (*Unit, error) {
-	mac, err := transport.MACFrom(ifi.HardwareAddr)
+	mac, err := afpacket.AddressOf(ifi)
 	if err != nil {
 		return nil, err
 	}
