@@ -43,13 +43,16 @@ func occupied(err error) bool { return errors.Is(err, unix.EBUSY) || errors.Is(e
 
 // heldBy says which program that is, whose, and what to do: others cannot take off one that a
 // process holds.
-func heldBy(e *xsk.OccupiedError, ifname string) string {
+func heldBy(e *xsk.OccupiedError) string {
+	const link = "beside a unit use link ring"
 	text := xsk.Holder(e)
 	switch {
 	case e.Ours():
-		return text + " (that is link xdp: beside a unit use link ring)"
+		return text + " (that is link xdp: " + link + ")"
 	case e.PID != 0:
 		return text + " (end that one)"
+	case e.Program == "":
+		return text + " (" + xsk.Seek(e, "for which "+link) + ")"
 	}
-	return fmt.Sprintf("%s (take it off: ip link set %s xdp off)", text, ifname)
+	return text + " (take it off: " + xsk.TakeOff(e) + ")"
 }

@@ -65,15 +65,22 @@ func TestHeldBy(t *testing.T) {
 		holder xsk.OccupiedError
 		want   string
 	}{
-		{xsk.OccupiedError{}, " (take it off: ip link set eth7 xdp off)"},
-		{xsk.OccupiedError{Program: "filter"}, ", filter (take it off: ip link set eth7 xdp off)"},
+		{
+			xsk.OccupiedError{Interface: "eth7", Attached: "xdpdrv"},
+			" (root sees which one, by ip link show eth7: end the process that has it, perhaps by a link xdp, " +
+				"for which beside a unit use link ring; where no process has it: ip link set eth7 xdpdrv off)",
+		},
+		{
+			xsk.OccupiedError{Program: "filter", Interface: "eth7", Attached: "xdpgeneric"},
+			", filter (take it off: ip link set eth7 xdpgeneric off)",
+		},
 		{xsk.OccupiedError{Program: "filter", PID: 12}, ", filter, of process 12 (end that one)"},
 		{
 			xsk.OccupiedError{Program: xsk.ProgramName, PID: 12},
 			", rawlane_link, of process 12 (that is link xdp: beside a unit use link ring)",
 		},
 	} {
-		if got := heldBy(&c.holder, "eth7"); got != c.want {
+		if got := heldBy(&c.holder); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.holder, got, c.want)
 		}
 	}

@@ -96,7 +96,7 @@ func openOn(ifi *net.Interface, carrier *afxdp.Carrier) (*Unit, error) {
 	if err != nil {
 		explained := explain("attach the XDP program", err)
 		if occupied(err) {
-			explained = fmt.Errorf("%w%s", explained, heldBy(afxdp.Holder(ifi.Index), ifi.Name))
+			explained = fmt.Errorf("%w%s", explained, heldBy(afxdp.Holder(ifi.Index)))
 		}
 		return nil, errors.Join(explained, p.Close(), p.Unmap())
 	}
