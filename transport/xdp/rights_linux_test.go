@@ -58,3 +58,25 @@ func TestOpen_OccupiedByAnotherUser(t *testing.T) {
 		t.Errorf("it says %q, want %q", said, want)
 	}
 }
+
+// Probe says what Open would of the limit on locked memory, for which one socket may be small enough.
+// CAP_IPC_LOCK lifts it.
+func TestProbe_LockedMemory(t *testing.T) {
+	need(t)
+	testbed.NeedNobody(t)
+	bed := testbed.ForTest(t, testbed.Config{})
+	rights := []uintptr{unix.CAP_NET_RAW, unix.CAP_NET_ADMIN, unix.CAP_BPF}
+	const tooLow, enough = envLimit + "=1048576", envLimit + "=4194304"
+	said := openAs(t, bed.Node(0), testbed.AsNobodyWith(rights...), tooLow)
+	if !strings.HasPrefix(said, "xdp eth0: probe: lock 3072 KiB for the frames of 1 receive queues, of 1024 KiB: the limit on locked memory") ||
+		!strings.Contains(said, "cap_ipc_lock+ep PROGRAM") {
+		t.Errorf("it says %q", said)
+	}
+	if said := openAs(t, bed.Node(0), testbed.AsNobodyWith(rights...), enough); said != "<nil>" {
+		t.Errorf("with a higher limit: %q", said)
+	}
+	all := append(rights, unix.CAP_IPC_LOCK)
+	if said := openAs(t, bed.Node(0), testbed.AsNobodyWith(all...), tooLow); said != "<nil>" {
+		t.Errorf("with CAP_IPC_LOCK: %q", said)
+	}
+}
