@@ -19,7 +19,8 @@ var (
 )
 
 var (
-	errPermission = fmt.Errorf("%w (needs CAP_BPF and CAP_NET_ADMIN outside of user namespaces: run as root, "+
-		"or setcap cap_bpf,cap_net_admin+ep PROGRAM)", transport.ErrPermission)
+	// CAP_NET_RAW, for the program's link, is in the cure, as setcap replaces what a file has.
+	errPermission = fmt.Errorf("%w (needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON outside of user namespaces: "+
+		"run as root, or setcap cap_bpf,cap_net_admin,cap_perfmon,cap_net_raw+ep PROGRAM)", transport.ErrPermission)
 	errKernel = fmt.Errorf("%w (needs Linux 5.12 or later with CONFIG_BPF_SYSCALL)", transport.ErrNotSupported)
 )

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -24,17 +25,34 @@ func explain(act string, err error) error {
 	return fmt.Errorf("%s: %w", act, err)
 }
 
+// explainLoad is explain for the program's load. Without CAP_PERFMON the kernel walks what a
+// processor could speculate as well, and gives up a program of this size by an error that says
+// nothing of rights.
+func explainLoad(err error, perfmon bool) error {
+	const act = "load the XDP program"
+	tooLarge := slices.ContainsFunc([]error{unix.EFAULT, unix.E2BIG, unix.EINVAL, unix.ENOMEM}, func(e error) bool {
+		return errors.Is(err, e)
+	})
+	if tooLarge && !perfmon {
+		return fmt.Errorf("%s: %w: %w", act, errPermission, err)
+	}
+	return explain(act, err)
+}
+
 func occupied(err error) bool { return errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EEXIST) }
 
 // heldBy says which program that is, whose, and what to do: others cannot take off one that a
 // process holds.
-func heldBy(e *xsk.OccupiedError, ifname string) string {
+func heldBy(e *xsk.OccupiedError) string {
+	const link = "beside a unit use link ring"
 	text := xsk.Holder(e)
 	switch {
 	case e.Ours():
-		return text + " (that is link xdp: beside a unit use link ring)"
+		return text + " (that is link xdp: " + link + ")"
 	case e.PID != 0:
 		return text + " (end that one)"
+	case e.Program == "":
+		return text + " (" + xsk.Seek(e, "for which "+link) + ")"
 	}
-	return fmt.Sprintf("%s (take it off: ip link set %s xdp off)", text, ifname)
+	return text + " (take it off: " + xsk.TakeOff(e) + ")"
 }

@@ -158,8 +158,9 @@ func TestUnit_LeavesNothing(t *testing.T) {
 		if _, err := testbed.In(bed.Node(0), open); !errors.Is(err, offload.ErrOccupied) {
 			t.Errorf("%v, want ErrOccupied", err)
 		}
-		if _, err := testbed.In(bed.Node(0), func() (*offload.Unit, error) { return offload.Open("lo") }); err == nil {
-			t.Error("a unit on an interface without an address")
+		_, err = testbed.In(bed.Node(0), func() (*offload.Unit, error) { return offload.Open("lo") })
+		if want := `offload lo: not an Ethernet interface (its address is "")`; fmt.Sprint(err) != want {
+			t.Errorf("a unit on an interface without an address: %v, want %s", err, want)
 		}
 		if _, with := count(); with != mapped+1 {
 			t.Errorf("%d mappings of slots, want %d", with, mapped+1)

@@ -13,11 +13,12 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// Members that send the Center trains, too, have their arrivals behind a train's headers where its NIC
-// does not keep the order of both, as with several queues. The unit counts these as well.
-func TestUnit_CountsBesideTrains(t *testing.T) {
+// besideTrains is a cluster whose members send the Center trains, too. They have their arrivals behind
+// a train's headers where its NIC does not keep the order of both, as with several queues.
+func besideTrains(t *testing.T) (*testbed.Bed, *cluster) {
+	t.Helper()
 	needUnits(t)
-	const size, n = 4, 200
+	const size = 4
 	bed := testbed.ForTest(t, testbed.Config{Nodes: size, Bridge: true})
 	err := bed.Node(0).Do(func() error {
 		tool, err := room.NewEthtool()
@@ -41,13 +42,39 @@ func TestUnit_CountsBesideTrains(t *testing.T) {
 			t.Fatalf("node %d: %v", k, err)
 		}
 	}
+	return bed, c
+}
+
+// The unit counts arrivals behind a train's headers as well.
+func TestUnit_CountsBesideTrains(t *testing.T) {
+	const n = 200
+	bed, c := besideTrains(t)
 	all := c.groups(t, barrier.GroupConfig{})
 	rounds(t, all, 1, barrier.Options{})
 	before := c.eps[0].LinkCounters(0).RxFrames
 	rounds(t, all, n, barrier.Options{})
-	const frames = n * (size - 1)
+	frames := uint64(n * (bed.Nodes() - 1))
 	if got := c.eps[0].LinkCounters(0).RxFrames - before; got > frames/4 { // nacks of a busy machine
 		t.Errorf("%d of %d frames reached the Center's process", got, frames)
+	}
+}
+
+// A release in place of an arrival behind a train's headers reaches the members as it is: the kernel
+// has left the sum of UDP of members on its own host to the NIC, and writes it, two bytes, before it
+// sends the release by one that does not sum.
+func TestUnit_ReleasesAreNotSummed(t *testing.T) {
+	bed, c := besideTrains(t)
+	for k := 1; k < bed.Nodes(); k++ {
+		if err := bed.SumBeforePort(k, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := c.groups(t, barrier.GroupConfig{})
+	rounds(t, all, 50, barrier.Options{})
+	for k, ep := range c.eps {
+		if n := ep.Counters().DropChecksum; n > 0 {
+			t.Errorf("node %d: %d frames with a wrong checksum", k, n)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/barrier/internal/slot"
 	"github.com/rawlane/rawlane/barrier/offload/internal/program"
@@ -81,13 +82,13 @@ func open(ifname string) (*Unit, error) {
 
 // openOn opens a unit that has the carrier for its own.
 func openOn(ifi *net.Interface, carrier *afxdp.Carrier) (*Unit, error) {
-	mac, err := transport.MACFrom(ifi.HardwareAddr)
+	mac, err := afpacket.AddressOf(ifi)
 	if err != nil {
 		return nil, err
 	}
 	p, err := program.Load(slots)
 	if err != nil {
-		return nil, explain("load the XDP program", err)
+		return nil, explainLoad(err, afxdp.HasCapability(unix.CAP_PERFMON))
 	}
 	await := carrier.Watch()
 	err = attach(p, ifi)
@@ -95,7 +96,7 @@ func openOn(ifi *net.Interface, carrier *afxdp.Carrier) (*Unit, error) {
 	if err != nil {
 		explained := explain("attach the XDP program", err)
 		if occupied(err) {
-			explained = fmt.Errorf("%w%s", explained, heldBy(afxdp.Holder(ifi.Index), ifi.Name))
+			explained = fmt.Errorf("%w%s", explained, heldBy(afxdp.Holder(ifi.Index)))
 		}
 		return nil, errors.Join(explained, p.Close(), p.Unmap())
 	}

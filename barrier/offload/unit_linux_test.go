@@ -1,7 +1,6 @@
 package offload_test
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -385,27 +384,4 @@ func TestUnit_EndsWithItsProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = u.Close()
-}
-
-// Who has no right to load the program hears which ones it takes.
-func TestUnit_WithoutRights(t *testing.T) {
-	needUnits(t)
-	testbed.NeedNobody(t)
-	bed := testbed.ForTest(t, testbed.Config{})
-	cmd := exec.Command(testbed.ProgramForNobody(t, "offload"))
-	cmd.Dir, cmd.Env, cmd.SysProcAttr = "/", append(os.Environ(), envHold+"=1"), testbed.AsNobody()
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = bed.Node(0).Start(cmd)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	line, _ := bufio.NewReader(out).ReadString('\n') // "" if it says nothing
-	if err := cmd.Wait(); err == nil {
-		t.Error("it opened a unit")
-	}
-	if !strings.HasPrefix(line, "offload eth0: load the XDP program: ") || !strings.Contains(line, "needs CAP_BPF and CAP_NET_ADMIN") {
-		t.Errorf("it says %q", line)
-	}
 }

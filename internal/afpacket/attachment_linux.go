@@ -285,7 +285,8 @@ func (a *Attachment) Send(frames []transport.Frame) (int, error) {
 
 // Wait implements transport.Link. The goroutine sleeps in the runtime's poller and holds no thread.
 // It returns transport.ErrInterfaceDown while the interface is down, ErrNoInterface once it is
-// gone.
+// gone. One that is removed goes down first: the Wait that sees it may say so, and the next
+// ErrNoInterface.
 func (a *Attachment) Wait(ctx context.Context) error {
 	if a.closed.Load() {
 		return transport.ErrClosed

@@ -30,11 +30,20 @@ func FindInterface(name string) (*net.Interface, transport.MAC, error) {
 	if ifi.Flags&net.FlagUp == 0 {
 		return nil, transport.MAC{}, fmt.Errorf("%w (set it up: ip link set %s up)", transport.ErrInterfaceDown, name)
 	}
-	mac, err := transport.MACFrom(ifi.HardwareAddr)
+	mac, err := AddressOf(ifi)
 	if err != nil {
-		return nil, transport.MAC{}, fmt.Errorf("not an Ethernet interface (its address is %q)", ifi.HardwareAddr)
+		return nil, transport.MAC{}, err
 	}
 	return ifi, mac, nil
+}
+
+// AddressOf returns the Ethernet address of an interface, which lo and tunnels have not.
+func AddressOf(ifi *net.Interface) (transport.MAC, error) {
+	mac, err := transport.MACFrom(ifi.HardwareAddr)
+	if err != nil {
+		return mac, fmt.Errorf("not an Ethernet interface (its address is %q)", ifi.HardwareAddr)
+	}
+	return mac, nil
 }
 
 func interfaceNames() string {

@@ -188,7 +188,7 @@ func FuzzAttributes(f *testing.F) {
 		if size > len(b) {
 			t.Errorf("%d bytes of %d", size, len(b))
 		}
-		_ = programID(b)
+		_, _ = programID(b)
 	})
 }
 
@@ -212,22 +212,26 @@ func TestIsLinkOf(t *testing.T) {
 	}
 }
 
+// The program's id comes with ip's word for how it is attached.
 func TestProgramID(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		b    []byte
 		want uint32
+		how  string
 	}{
-		{"none", nil, 0},
-		{"attached, without an id", []byte{5, 0, 2, 0, 1, 0, 0, 0}, 0},
-		{"in the driver", []byte{5, 0, 2, 0, 1, 0, 0, 0, 8, 0, 5, 0, 7, 0, 0, 0}, 7},
-		{"generic", []byte{8, 0, 6, 0, 9, 0, 0, 0}, 9},
-		{"in one way", []byte{8, 0, 4, 0, 3, 0, 0, 0}, 3},
-		{"too short", []byte{6, 0, 4, 0, 3, 0, 0, 0}, 0},
-		{"cut off", []byte{8, 0, 4, 0, 3, 0}, 0},
+		{"none", nil, 0, ""},
+		{"attached, without an id", []byte{5, 0, 2, 0, 1, 0, 0, 0}, 0, ""},
+		{"in the driver", []byte{5, 0, 2, 0, 1, 0, 0, 0, 8, 0, 5, 0, 7, 0, 0, 0}, 7, "xdpdrv"},
+		{"generic", []byte{8, 0, 6, 0, 9, 0, 0, 0}, 9, "xdpgeneric"},
+		{"in one way", []byte{8, 0, 4, 0, 3, 0, 0, 0}, 3, ""},
+		{"both", []byte{8, 0, 4, 0, 3, 0, 0, 0, 8, 0, 6, 0, 3, 0, 0, 0}, 3, "xdpgeneric"},
+		{"in the NIC", []byte{8, 0, 7, 0, 4, 0, 0, 0}, 4, "xdpoffload"},
+		{"too short", []byte{6, 0, 4, 0, 3, 0, 0, 0}, 0, ""},
+		{"cut off", []byte{8, 0, 4, 0, 3, 0}, 0, ""},
 	} {
-		if got := programID(c.b); got != c.want {
-			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		if got, how := programID(c.b); got != c.want || how != c.how {
+			t.Errorf("%s: %d, %q, want %d, %q", c.name, got, how, c.want, c.how)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package afxdp
 
 import (
 	"encoding/binary"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,10 +15,15 @@ import (
 	"github.com/rawlane/rawlane/internal/xsk"
 )
 
-// Holder returns what is to know of the XDP program that an interface runs.
+// Holder returns what is to know of the XDP program that an interface runs. Programs' names, and
+// other users' processes, the kernel tells to root alone.
 func Holder(index int) *xsk.OccupiedError {
 	e := new(xsk.OccupiedError)
-	id := AttachedProgram(index)
+	if ifi, err := net.InterfaceByIndex(index); err == nil {
+		e.Interface = ifi.Name
+	}
+	var id uint32
+	id, e.Attached = attached(index)
 	if p, err := ebpf.NewProgramFromID(ebpf.ProgramID(id)); err == nil {
 		if info, err := p.Info(); err == nil {
 			e.Program = info.Name
@@ -34,18 +40,31 @@ const (
 	iflaXDPProgID    = 4
 	iflaXDPDrvProgID = 5
 	iflaXDPSkbProgID = 6
+	iflaXDPHwProgID  = 7
 	attributeType    = 0x3fff
 )
 
+// ways are the ways, with ip's words for them.
+var ways = []struct {
+	attribute uint16
+	word      string
+}{{iflaXDPDrvProgID, "xdpdrv"}, {iflaXDPSkbProgID, "xdpgeneric"}, {iflaXDPHwProgID, "xdpoffload"}, {iflaXDPProgID, ""}}
+
 // AttachedProgram returns the id of the XDP program of an interface, or 0.
 func AttachedProgram(index int) (id uint32) {
+	id, _ = attached(index)
+	return id
+}
+
+// attached returns the id of the XDP program of an interface, or 0, and how it is attached.
+func attached(index int) (id uint32, how string) {
 	rib, err := syscall.NetlinkRIB(syscall.RTM_GETLINK, syscall.AF_UNSPEC)
 	if err != nil {
-		return 0
+		return 0, ""
 	}
 	messages, err := syscall.ParseNetlinkMessage(rib)
 	if err != nil {
-		return 0
+		return 0, ""
 	}
 	for _, m := range messages {
 		if m.Header.Type != syscall.RTM_NEWLINK || len(m.Data) < syscall.SizeofIfInfomsg ||
@@ -54,26 +73,27 @@ func AttachedProgram(index int) (id uint32) {
 		}
 		attributes, err := syscall.ParseNetlinkRouteAttr(&m)
 		if err != nil {
-			return 0
+			return 0, ""
 		}
 		for _, a := range attributes {
 			if a.Attr.Type&attributeType == unix.IFLA_XDP {
-				id = max(id, programID(a.Value))
+				return programID(a.Value)
 			}
 		}
 	}
-	return id
+	return 0, ""
 }
 
-// programID returns the program's id in the attributes nested in IFLA_XDP, or 0.
-func programID(nested []byte) (id uint32) {
+// programID returns the program's id in the attributes nested in IFLA_XDP, or 0, and how it is
+// attached: "" if that is not said.
+func programID(nested []byte) (id uint32, how string) {
 	all := attributes(nested)
-	for _, t := range []uint16{iflaXDPProgID, iflaXDPDrvProgID, iflaXDPSkbProgID} {
-		if v := all[t]; len(v) >= 4 {
-			id = max(id, binary.NativeEndian.Uint32(v))
+	for _, w := range ways {
+		if v := all[w.attribute]; len(v) >= 4 && binary.NativeEndian.Uint32(v) != 0 {
+			return binary.NativeEndian.Uint32(v), w.word
 		}
 	}
-	return id
+	return 0, ""
 }
 
 // attributes splits netlink attributes by type.

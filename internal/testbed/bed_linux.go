@@ -112,13 +112,18 @@ func (b *Bed) join(nic int) error {
 // leaveTags has an interface put tags into the bytes of what it sends. A bridge takes them out, and
 // a veth hands them on beside the bytes: no XDP program at the other end sees them there.
 func (n *Node) leaveTags(ifname string) error {
+	return n.change(ifname, map[string]bool{"tx-vlan-hw-insert": false, "tx-vlan-stag-hw-insert": false})
+}
+
+// change switches an interface's features on or off.
+func (n *Node) change(ifname string, features map[string]bool) error {
 	return n.Do(func() error {
 		tool, err := room.NewEthtool()
 		if err != nil {
 			return err
 		}
 		defer tool.Close()
-		return tool.Change(ifname, map[string]bool{"tx-vlan-hw-insert": false, "tx-vlan-stag-hw-insert": false})
+		return tool.Change(ifname, features)
 	})
 }
 
@@ -244,6 +249,18 @@ func (b *Bed) SetLearning(node, nic int, learn bool) error {
 	err := b.withPort(node, nic, func(l netlink.Link) error { return b.sw.nl.LinkSetLearning(l, learn) })
 	if err != nil {
 		return fmt.Errorf("learning of node %d: %w", node, err)
+	}
+	return nil
+}
+
+// SumBeforePort has the kernel write checksums that a sender has left to the hardware before frames
+// go to a node, as it does for a NIC that cannot.
+func (b *Bed) SumBeforePort(node, nic int) error {
+	err := b.withPort(node, nic, func(l netlink.Link) error {
+		return b.sw.change(l.Attrs().Name, map[string]bool{"tx-checksum-ip-generic": false})
+	})
+	if err != nil {
+		return fmt.Errorf("checksums to node %d: %w", node, err)
 	}
 	return nil
 }

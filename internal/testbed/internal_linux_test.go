@@ -82,7 +82,8 @@ func TestBed_ChangesNothingOnceItIsClosed(t *testing.T) {
 		n := b.Node(0)
 		for what, err := range map[string]error{
 			"SetUp": n.SetUp(0, false), "SetMTU": n.SetMTU(0, 1000), "Move": n.Move(0, b.Node(1)), "Remove": n.Remove(0),
-			"SetLearning": b.SetLearning(0, 0, true), "SetLine": b.SetLine(0, 0, Line{BitsPerSecond: 1e9, Queue: 1e6}),
+			"SetLearning": b.SetLearning(0, 0, true), "SumBeforePort": b.SumBeforePort(0, 0),
+			"SetLine": b.SetLine(0, 0, Line{BitsPerSecond: 1e9, Queue: 1e6}),
 		} {
 			if !errors.Is(err, transport.ErrClosed) {
 				t.Errorf("%s: %v", what, err)

@@ -18,6 +18,14 @@ func AsNobody() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: Nobody, Gid: Nobody}}
 }
 
+// AsNobodyWith is how a process of that user starts with capabilities, by their numbers, as by
+// setcap.
+func AsNobodyWith(capabilities ...uintptr) *syscall.SysProcAttr {
+	attr := AsNobody()
+	attr.AmbientCaps = capabilities
+	return attr
+}
+
 // NeedNobody skips the test where there is no second user, as in a user namespace.
 func NeedNobody(t testing.TB) {
 	t.Helper()

@@ -190,7 +190,7 @@ func (s *session) converse(r *protocol.Request) (*protocol.Reply, []int, error) 
 	switch {
 	case err != nil:
 	case reply.Error != nil:
-		err = refused(reply.Error)
+		err = refused(reply.Error, s.request.Interface)
 	case lost:
 		err = errDescriptorsLost
 	}
@@ -284,7 +284,7 @@ func closeAll(fds []int) {
 }
 
 // refused turns the service's refusal into an error of package transport.
-func refused(r *protocol.RefusalError) error {
+func refused(r *protocol.RefusalError, ifname string) error {
 	switch r.Cause {
 	case protocol.Denied, protocol.Limited:
 		return fmt.Errorf("%w: %s", transport.ErrPermission, r.Text)
@@ -295,7 +295,7 @@ func refused(r *protocol.RefusalError) error {
 	case protocol.PortLocked:
 		return &transport.LockedError{PID: r.PID}
 	case protocol.Occupied:
-		return &xsk.OccupiedError{Program: r.Program, PID: r.PID}
+		return &xsk.OccupiedError{Program: r.Program, PID: r.PID, Interface: ifname}
 	}
 	return errors.New(r.Text)
 }

@@ -175,7 +175,7 @@ func TestOpenErrors(t *testing.T) {
 	}
 	err = open(t, impostor(t, reply(`{"error":{"cause":"occupied","text":"x","pid":7,"program":"p"}}`)))
 	var occupied *xdp.OccupiedError
-	if !errors.As(err, &occupied) || *occupied != (xdp.OccupiedError{Program: "p", PID: 7}) {
+	if !errors.As(err, &occupied) || *occupied != (xdp.OccupiedError{Program: "p", PID: 7, Interface: "eth0"}) {
 		t.Errorf("occupied: %v", err)
 	}
 	err = open(t, impostor(t, reply(`{"error":{"cause":"port_locked","text":"x","pid":7}}`)))

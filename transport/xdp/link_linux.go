@@ -231,7 +231,8 @@ func (l *Link) received() bool {
 
 // Wait implements transport.Link. The goroutine sleeps in the runtime's poller and holds no thread.
 // It returns transport.ErrInterfaceDown while the interface is down, ErrNoInterface once it is
-// gone.
+// gone. One that is removed goes down first: the Wait that sees it may say so, and the next
+// ErrNoInterface.
 func (l *Link) Wait(ctx context.Context) error {
 	if l.sender.pending() && !l.masked.Load() && l.sender.retry() {
 		return l.waitForRoom(ctx)

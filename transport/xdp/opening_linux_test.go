@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -129,7 +130,15 @@ func TestOpen_Occupied(t *testing.T) {
 // envHold has this test binary open a link on an interface and wait for its end.
 const envHold = "RAWLANE_XDP_HOLD"
 
+// envLimit has it do so with so many bytes of locked memory, behind a Probe.
+const envLimit = "RAWLANE_XDP_LIMIT"
+
 func hold(ifname string) {
+	if limit, err := strconv.ParseUint(os.Getenv(envLimit), 10, 64); err == nil {
+		err := unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: limit, Max: limit})
+		_, probed := xdp.Probe(ifname)
+		fmt.Println(errors.Join(err, probed))
+	}
 	l, err := xdp.Open(ifname, xdp.Config{})
 	if err != nil {
 		fmt.Println(err)

@@ -44,5 +44,5 @@ func probe(name string) (Mode, error) {
 	if afxdp.AttachedProgram(ifi.Index) != 0 {
 		return best, afxdp.Holder(ifi.Index)
 	}
-	return best, nil
+	return best, afxdp.MayLock(ifi, chunk, slots(DefaultSlots))
 }

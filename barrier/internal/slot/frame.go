@@ -78,6 +78,7 @@ const (
 	offTotal   = 16 // where an untagged frame has them
 	offSources = 26 // and destination
 	offTrain   = 34 // kind of train, type of its frames, length
+	offSum     = 40
 )
 
 var trainSources = []byte{239, 82, 76, 1, 239, 82, 76, 2}
@@ -135,9 +136,13 @@ func CanRelease(b []byte) bool {
 }
 
 // Handle does with a frame of a member what the program in the kernel does. out is the release, if
-// the verdict is Transmit.
+// the verdict is Transmit. In place of an arrival behind a train's headers it has UDP's sum for
+// padding: the kernel may write that only when the frame is sent.
 func (s *Slot) Handle(b []byte, m *Member) (v Verdict, out []byte) {
-	b = plain(b)
+	var sum []byte
+	if p := plain(b); len(p) < len(b) {
+		b, sum = p, b[offSum:offSum+2]
+	}
 	if !s.arrival(b, m) {
 		return Pass, nil
 	}
@@ -150,7 +155,7 @@ func (s *Slot) Handle(b []byte, m *Member) (v Verdict, out []byte) {
 		return Pass, nil
 	case Last:
 		s.Next(generation)
-		return Transmit, s.Release(generation)
+		return Transmit, append(s.Release(generation), sum...)
 	}
 	return Drop, nil
 }

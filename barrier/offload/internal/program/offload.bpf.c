@@ -52,6 +52,7 @@ struct train {
 } __attribute__((packed));
 
 #define UDP_LEN (8 + sizeof(struct message))
+#define UDP_SUM (int)(offsetof(struct frame, message) + offsetof(struct train, checksum))
 #define TRAIN_SRC bpf_htonl(239U << 24 | 82 << 16 | 76 << 8 | 1)
 #define TRAIN_DST bpf_htonl(239U << 24 | 82 << 16 | 76 << 8 | 2)
 #define TRAIN_OF_FRAMES bpf_htons(1)
@@ -159,9 +160,17 @@ static __always_inline void begin(struct slot *s, __u32 generation)
 	__sync_lock_test_and_set(&s->count, word);
 }
 
-static __always_inline int transmit(struct xdp_md *ctx, const struct slot *s, __be32 generation)
+// transmit makes the frame the release. Behind a train's headers the kernel may have left the sum of
+// UDP to whoever sends the frame: in generic code it still writes the sum, two bytes at the place
+// that this had in memory. So the release begins before that place by its own length, and has the
+// two bytes for padding.
+static __always_inline int transmit(struct xdp_md *ctx, const struct slot *s, __be32 generation, int headed)
 {
-	int more = (int)(ctx->data_end - ctx->data) - (int)sizeof(struct frame);
+	int padding = 0;
+
+	if (headed && !bpf_xdp_adjust_head(ctx, UDP_SUM - (int)sizeof(struct frame)))
+		padding = 2;
+	int more = (int)(ctx->data_end - ctx->data) - (int)sizeof(struct frame) - padding;
 
 	if (more > 0 && bpf_xdp_adjust_tail(ctx, -more))
 		return XDP_DROP; // others ask for the release
@@ -184,7 +193,8 @@ int rawlane_barrier(struct xdp_md *ctx)
 	if ((void *)(f + 1) > end)
 		return XDP_PASS;
 	__be16 type = f->type;
-	if (type == IPV4) {
+	int headed = type == IPV4;
+	if (headed) {
 		const struct train *t = (void *)&f->message;
 
 		if ((void *)(t + 1) > end || !is_train(t))
@@ -229,7 +239,7 @@ int rawlane_barrier(struct xdp_md *ctx)
 	if (count & WAITS)
 		return XDP_PASS; // wakes the Center
 	begin(s, generation + 1);
-	return transmit(ctx, s, wire);
+	return transmit(ctx, s, wire, headed);
 }
 
 char _license[] SEC("license") = "Dual BSD/GPL";
