@@ -165,6 +165,9 @@ func (w *World) receiveComm(from matching.Rank, rec []byte) error {
 	if w.engine.Revoked(e.record.Context) {
 		return nil // it was freed here
 	}
+	if w.making == 0 && e.record.Left {
+		return nil // this process has failed to make it
+	}
 	return w.keepEarly(e)
 }
 
@@ -187,7 +190,10 @@ func (c *Comm) handle(from matching.Rank, r *wire.Comm) error {
 		c.revoke()
 		return nil
 	case r.Left:
-		c.hearLeft(k, int32(r.Operation))
+		if int(r.Down) > len(c.w.all) {
+			return wire.ErrMalformed
+		}
+		c.hearLeft(leaver{rank: k, from: int32(r.Operation), to: int32(r.Operation), down: r.Down})
 		return nil
 	}
 	out, err := c.consensus().Handle(k, &r.Message, nil)

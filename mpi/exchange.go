@@ -1,9 +1,6 @@
 package mpi
 
-import (
-	"cmp"
-	"context"
-)
+import "context"
 
 // Bcast gives root's buf to all: MPI_Bcast. A short one is a multicast, as Algorithms says. Errors:
 // ErrRank, ErrTruncate, ErrFreed, ErrRevoked, ErrClosed; ErrWithdrawn if the root has given up; a
@@ -179,18 +176,23 @@ func scatter[T Element](o collective, of func(rank int) []T, part []T, root int)
 // Allgather puts what each process has into all, by rank, everywhere: MPI_Allgather. Where
 // Algorithms says so it goes by multicasts, and has the errors of a Bcast.
 func Allgather[T Element](ctx context.Context, c *Comm, data, all []T) error {
-	return c.do(ctx, "allgather", func(o collective) error {
-		switch o.algorithm("allgather", len(bytesOf(data))) {
-		case byMulticast:
-			return o.multicast(bytesOf(all), 0, func() error {
-				err := gatherEqual(o, data, all, 0) // the others wait for this one's part
-				return cmp.Or(err, checkCount("all", len(all), len(data)*o.Size()))
-			})
-		case byEach:
-			return gatherHere(o, data, all)
-		}
-		return allgatherEqual(o, data, all)
-	})
+	return c.do(ctx, "allgather", func(o collective) error { return gatherAll(o, data, all) })
+}
+
+func gatherAll[T Element](o collective, data, all []T) error {
+	switch o.algorithm("allgather", len(bytesOf(data))) {
+	case byMulticast:
+		return o.multicast(bytesOf(all), 0, func() error {
+			err := gatherEqual(o, data, all, 0) // the others wait for this one's part
+			if wrong := checkCount("all", len(all), len(data)*o.Size()); err == nil && wrong != nil {
+				err = givenError{wrong}
+			}
+			return err
+		})
+	case byEach:
+		return gatherHere(o, data, all)
+	}
+	return allgatherEqual(o, data, all)
 }
 
 // Iallgather begins an Allgather: MPI_Iallgather.

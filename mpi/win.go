@@ -94,7 +94,7 @@ func NewWin[T Element](ctx context.Context, c *Comm, memory []T) (*Win[T], error
 }
 
 func (v *window) open(ctx context.Context, c *Comm) (err error) {
-	if v.comm, err = c.Dup(ctx); err != nil {
+	if v.comm, err = c.split(ctx, 0, c.rank, true); err != nil {
 		return err
 	}
 	v.parent = c
@@ -110,7 +110,6 @@ func (v *window) open(ctx context.Context, c *Comm) (err error) {
 
 // make makes the window, together with the others.
 func (v *window) make(ctx context.Context) error {
-	v.adopt()
 	key, err := v.lend()
 	if err2 := v.exchange(ctx, key); err == nil { // the others wait for it
 		err = err2
@@ -131,16 +130,6 @@ func (v *window) giveUp() {
 	}
 	_, _ = v.comm.barrierGroup() // those that are in its barrier hear that this process leaves it
 	v.release()
-}
-
-// adopt has the window's communicator revoked with the one that it was made of.
-func (v *window) adopt() {
-	w := v.w
-	w.mu.Lock()
-	if v.parent.windows = append(v.parent.windows, v.comm); v.parent.revoked.Load() {
-		v.comm.revoke()
-	}
-	w.run()
 }
 
 // lend makes the memory one that other processes may use, and takes their records.
