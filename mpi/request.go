@@ -48,7 +48,7 @@ type Request struct {
 	any        []*anyOf // who waits for this request or another one
 
 	withdrawn bool  // a send whose memory is its caller's again
-	detached  bool  // nobody waits for it
+	detached  bool  // nobody waits for it, but for Close
 	stopped   error // why a receive was cancelled, unless its caller did
 	multicast multicastWait
 
@@ -90,6 +90,9 @@ func (w *World) complete(r *Request, err error) {
 	}
 	r.completion.Complete(r.comm.failure(err))
 	r.completeAny()
+	if r.detached && w.ending && err != nil {
+		w.lost = append(w.lost, r)
+	}
 	if r.detached && !w.closed {
 		w.running.Go(func() { _, _ = r.outcome() }) // gives its window back, and tells nobody
 	}

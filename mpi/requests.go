@@ -170,7 +170,9 @@ func (p *Persistent) Start() error {
 }
 
 // Bsend sends a copy of data, and does not wait: MPI_Bsend. The copy is the library's until the
-// message is received. Errors: those of Send that are known at once.
+// message is received, for which World.Close waits; one that is lost by then, as the receiver is
+// down or the communicator is revoked, nobody is told of. Errors: those of Send that are known at
+// once.
 func Bsend[T Element](c *Comm, data []T, to, tag int) error {
 	r := Isend(c, slices.Clone(data), to, tag)
 	w := c.w
