@@ -56,7 +56,8 @@ type Request struct {
 	// the request's memory.
 	queued atomic.Int32
 
-	returned atomic.Bool // its outcome was; or it was not started yet
+	returned   atomic.Bool // its outcome was; or it was not started yet
+	persistent bool        // it is nothing to wait for again once its outcome was returned
 
 	unpack func(n int) // puts the n bytes that were received where they belong; the waiter's
 	packed *scratch    // the memory of elements that are not one piece; likewise
@@ -134,7 +135,9 @@ func (r *Request) Wait(ctx context.Context) (Status, error) {
 }
 
 // isNull reports whether there is nothing to wait for.
-func (r *Request) isNull() bool { return r == nil || r.comm == nil && !r.completion.Done() }
+func (r *Request) isNull() bool {
+	return r == nil || r.comm == nil && !r.completion.Done() || r.persistent && r.returned.Load()
+}
 
 // await waits until the request is complete. An error may be older than that.
 func (r *Request) await(ctx context.Context) error {

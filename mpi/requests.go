@@ -133,7 +133,8 @@ func (r *Request) completeAny() {
 }
 
 // Persistent is a send or a receive whose arguments are always the same. Start begins it, each time
-// once the last request is complete: MPI_Send_init, MPI_Recv_init.
+// once the last request is complete: MPI_Send_init, MPI_Recv_init. Once its outcome was returned
+// there is nothing to wait for until the next Start, as before the first one.
 type Persistent struct {
 	Request
 	start func(r *Request)
@@ -152,7 +153,7 @@ func RecvInit[T Element](c *Comm, buf []T, from, tag int) *Persistent {
 // persistent returns an operation that was not started: it is complete, with an empty status.
 func persistent(start func(r *Request)) *Persistent {
 	p := &Persistent{start: start}
-	p.status = noMessage
+	p.persistent = true
 	p.completion.Complete(nil)
 	p.returned.Store(true)
 	return p
