@@ -80,7 +80,11 @@ func (w *World) add(c *Comm) {
 // ErrActive and ErrFreed, and then nothing was done; those of Barrier, and then it is freed here
 // alone. One that was revoked is freed without a wait, and if something was agreed in it, what
 // answers others that ask, some 2 KB, stays until World.Close; which ends that of the world, too.
+// Of the nil communicator that Split returns for NoColor there is nothing to free.
 func (c *Comm) Free(ctx context.Context) error {
+	if c == nil {
+		return nil
+	}
 	err := c.beginFree()
 	if err == nil {
 		err = c.free(ctx)

@@ -304,3 +304,23 @@ func TestPersistent_OutcomeOnce(t *testing.T) {
 		}
 	})
 }
+
+// What is refused has no status of a message, and of no communicator there is nothing to free.
+func TestRefused_HasNoStatus(t *testing.T) {
+	bubble(t, 2, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		ctx := t.Context()
+		for _, from := range []int{2, -3, mpi.ProcNull} {
+			tag, want := 0, mpi.ErrRank
+			if from == mpi.ProcNull {
+				tag, want = -7, mpi.ErrTag
+			}
+			s, err := mpi.Recv(ctx, c, []int{1}, from, tag)
+			if !errors.Is(err, want) || s.Source != mpi.AnySource || s.Tag != mpi.AnyTag {
+				t.Errorf("from %d: %+v, %v", from, s, err)
+			}
+		}
+		d, err := c.Split(ctx, mpi.NoColor, 0)
+		must(t, err)
+		must(t, d.Free(ctx))
+	})
+}
