@@ -104,7 +104,10 @@ func (o collective) run(f func(o collective) error) error {
 		defer o.end()
 		if !returned {
 			defer o.endRequests() // also if what tells the others does not return
-			o.leave()
+			err = errUnreturned
+		}
+		if err != nil {
+			o.leave(err)
 		}
 	}()
 	if err == nil {

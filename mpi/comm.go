@@ -39,6 +39,7 @@ type Comm struct {
 	freed      atomic.Bool
 	agreements agreements
 	windows    []*Comm // of its windows: revoked with it. World.mu guards them
+	madeBy     int32   // of a window's: the operation that has made it
 
 	once      sync.Once // makes the group, and what ends waits for its barriers
 	groupErr  error

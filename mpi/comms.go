@@ -80,7 +80,11 @@ func (w *World) add(c *Comm) {
 // ErrActive and ErrFreed, and then nothing was done; those of Barrier, and then it is freed here
 // alone. One that was revoked is freed without a wait, and if something was agreed in it, what
 // answers others that ask, some 2 KB, stays until World.Close; which ends that of the world, too.
+// Of the nil communicator that Split returns for NoColor there is nothing to free.
 func (c *Comm) Free(ctx context.Context) error {
+	if c == nil {
+		return nil
+	}
 	err := c.beginFree()
 	if err == nil {
 		err = c.free(ctx)
@@ -165,6 +169,9 @@ func (w *World) receiveComm(from matching.Rank, rec []byte) error {
 	if w.engine.Revoked(e.record.Context) {
 		return nil // it was freed here
 	}
+	if w.making == 0 && e.record.Left {
+		return nil // this process has failed to make it
+	}
 	return w.keepEarly(e)
 }
 
@@ -187,7 +194,10 @@ func (c *Comm) handle(from matching.Rank, r *wire.Comm) error {
 		c.revoke()
 		return nil
 	case r.Left:
-		c.hearLeft(k, int32(r.Operation))
+		if int(r.Down) > len(c.w.all) {
+			return wire.ErrMalformed
+		}
+		c.hearLeft(leaver{rank: k, from: int32(r.Operation), to: int32(r.Operation), down: r.Down})
 		return nil
 	}
 	out, err := c.consensus().Handle(k, &r.Message, nil)

@@ -32,12 +32,13 @@
 //	r := mpi.Iallreduce(c, data, sum, mpi.Sum)       // the same, to be waited for later
 //
 // All processes of a communicator call the same ones in one order, with one root, and with
-// arguments of one length. Where these differ one fails, or waits until its context ends; but a
-// process that gives to others alone, as a root may, hears of it by a later operation, if at all.
+// arguments of one length. Where these differ one fails, or waits until its context ends.
 // Two operations that go by messages of one length between the same ranks, such as a Scan and a
 // Reduce, are not told apart where no multicast goes: they have wrong results.
-// Where an Op panics, or ends its goroutine, what the others wait for ends with ErrWithdrawn, which
-// names the process, or another one that had heard so. Algorithms says by which steps each goes.
+// Where a process fails in one, as its context has ended, another process is down, or an Op panics
+// or ends its goroutine, what the others still wait for in it ends with ErrWithdrawn, which names
+// the process, or another one that had heard so; and with a *ProcessError of the one that is down.
+// Who has all that it needs by then has no error. Algorithms says by which steps each goes.
 //
 // # Windows
 //

@@ -33,7 +33,8 @@ var (
 	ErrReceived = errors.New("message was received before")
 	// ErrWithdrawn: the sender's context ended before its message was read, or it has got
 	// ErrWindows; or the root of a multicast has failed before it; or a process has left the
-	// collective operation, as a function that was called in it has not returned.
+	// collective operation, as it has failed there, or a function that was called in it has not
+	// returned.
 	ErrWithdrawn = errors.New("the sender has taken the message back")
 	// ErrRange: the elements are not all in the rank's part of the window. MPI_ERR_RMA_RANGE.
 	ErrRange = errors.New("out of the window's range")

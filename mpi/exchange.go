@@ -1,9 +1,6 @@
 package mpi
 
-import (
-	"cmp"
-	"context"
-)
+import "context"
 
 // Bcast gives root's buf to all: MPI_Bcast. A short one is a multicast, as Algorithms says. Errors:
 // ErrRank, ErrTruncate, ErrFreed, ErrRevoked, ErrClosed; ErrWithdrawn if the root has given up; a
@@ -164,7 +161,7 @@ func scatter[T Element](o collective, of func(rank int) []T, part []T, root int)
 	if o.rank != root {
 		return o.recv(root, bytesOf(part))
 	}
-	if err := copyPart(part, of(root)); err != nil {
+	if err := checkCount("this rank's part", len(part), len(of(root))); err != nil {
 		return err
 	}
 	var requests []*Request
@@ -173,24 +170,31 @@ func scatter[T Element](o collective, of func(rank int) []T, part []T, root int)
 			requests = append(requests, o.isend(k, bytesOf(of(k))))
 		}
 	}
-	return o.wait(requests...)
+	err := o.wait(requests...)
+	copy(part, of(root)) // behind the sends, of memory that it may overlap
+	return err
 }
 
 // Allgather puts what each process has into all, by rank, everywhere: MPI_Allgather. Where
 // Algorithms says so it goes by multicasts, and has the errors of a Bcast.
 func Allgather[T Element](ctx context.Context, c *Comm, data, all []T) error {
-	return c.do(ctx, "allgather", func(o collective) error {
-		switch o.algorithm("allgather", len(bytesOf(data))) {
-		case byMulticast:
-			return o.multicast(bytesOf(all), 0, func() error {
-				err := gatherEqual(o, data, all, 0) // the others wait for this one's part
-				return cmp.Or(err, checkCount("all", len(all), len(data)*o.Size()))
-			})
-		case byEach:
-			return gatherHere(o, data, all)
-		}
-		return allgatherEqual(o, data, all)
-	})
+	return c.do(ctx, "allgather", func(o collective) error { return gatherAll(o, data, all) })
+}
+
+func gatherAll[T Element](o collective, data, all []T) error {
+	switch o.algorithm("allgather", len(bytesOf(data))) {
+	case byMulticast:
+		return o.multicast(bytesOf(all), 0, func() error {
+			err := gatherEqual(o, data, all, 0) // the others wait for this one's part
+			if wrong := checkCount("all", len(all), len(data)*o.Size()); err == nil && wrong != nil {
+				err = givenError{wrong}
+			}
+			return err
+		})
+	case byEach:
+		return gatherHere(o, data, all)
+	}
+	return allgatherEqual(o, data, all)
 }
 
 // Iallgather begins an Allgather: MPI_Iallgather.
@@ -212,7 +216,9 @@ func allgatherEqual[T Element](o collective, data, all []T) error {
 func gatherHere[T Element](o collective, data, all []T) error {
 	err := checkCount("all", len(all), len(data)*o.Size())
 	if err == nil {
-		copy(all[o.rank*len(data):], data)
+		own := all[o.rank*len(data):][:len(data)]
+		copy(own, data)
+		data = own // what was data may be changed by that
 	}
 	return o.share(bytesOf(data), bytesOf(all), err)
 }
@@ -271,7 +277,8 @@ func allgather[T Element](o collective, data []T, of func(rank int) []T) error {
 }
 
 // Alltoall gives the k-th part of data to rank k, and puts the part that rank k has for this one
-// into the k-th part of result: MPI_Alltoall.
+// into the k-th part of result: MPI_Alltoall. data and result may be the same, as MPI_IN_PLACE has
+// it, or overlap; that takes a copy.
 func Alltoall[T Element](ctx context.Context, c *Comm, data, result []T) error {
 	return c.do(ctx, "alltoall", func(o collective) error { return alltoallEqual(o, data, result) })
 }
@@ -292,7 +299,7 @@ func alltoallEqual[T Element](o collective, data, result []T) error {
 	if o.algorithm("alltoall", len(bytesOf(data))/o.Size()) == forwarding {
 		return forward(o, bytesOf(data), bytesOf(result))
 	}
-	return alltoall(o, parts(data, n), parts(result, n))
+	return alltoallFrom(o, parts(data, n), parts(result, n))
 }
 
 // forward is Bruck's index algorithm: a part for the process d ranks on goes by the powers of two
@@ -330,7 +337,7 @@ func forwardBy(o collective, data, result, memory []byte) error {
 }
 
 // Alltoallv is Alltoall of unequal parts: rank k gets data[k], and what it has for this one goes to
-// result[k]. It is MPI_Alltoallv.
+// result[k]. It is MPI_Alltoallv. Parts of data and of result may be the same memory, or overlap.
 func Alltoallv[T Element](ctx context.Context, c *Comm, data, result [][]T) error {
 	return c.do(ctx, "alltoallv", func(o collective) error { return alltoallListed(o, data, result) })
 }
@@ -347,7 +354,25 @@ func alltoallListed[T Element](o collective, data, result [][]T) error {
 	if err := checkCount("result", len(result), o.Size()); err != nil {
 		return err
 	}
-	return alltoall(o, listed(data), listed(result))
+	return alltoallFrom(o, listed(data), listed(result))
+}
+
+// alltoallFrom is alltoall of data that may overlap the result: then of a copy.
+func alltoallFrom[T Element](o collective, data, result func(rank int) []T) error {
+	if !overlap(o.Size(), data, result) {
+		return alltoall(o, data, result)
+	}
+	from := make([]int, 1, o.Size()+1)
+	for k := range o.Size() {
+		from = append(from, from[k]+len(data(k)))
+	}
+	return withScratch(from[o.Size()], func(memory []T) error {
+		copied := func(rank int) []T { return memory[from[rank]:from[rank+1]] }
+		for k := range o.Size() {
+			copy(copied(k), data(k))
+		}
+		return alltoall(o, copied, result)
+	})
 }
 
 // alltoall posts all receives, and then sends, each process to another one first.

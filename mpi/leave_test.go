@@ -125,10 +125,10 @@ func TestLeave_Many(t *testing.T) {
 		last := first + 2*(3*maxLeavers-1)
 		ends(first, "rank 0 has left the operation: ")
 		keeps(maxLeavers - 1)
-		keepsAt(0, 0)
+		keepsAt(0, 1) // who hears it tells the others in turn
 		ends(last, "rank 0 has left the operation, or one near it: ")
 		keeps(0)
-		keepsAt(0, 1) // who is not sure tells the others
+		keepsAt(0, 2)
 		for k := range 3 * maxLeavers {
 			says(last + 2 + k)
 		}

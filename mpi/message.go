@@ -213,8 +213,9 @@ func (c *Comm) beginReceive(r *Request, buf []byte, from, tag int) *Request {
 	if err != nil || from == ProcNull {
 		if err != nil {
 			err = fmt.Errorf("receive from rank %d: %w", from, err)
+		} else {
+			r.status = fromNobody
 		}
-		r.status = fromNobody
 		r.completion.Complete(err)
 		return r
 	}

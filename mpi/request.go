@@ -48,7 +48,7 @@ type Request struct {
 	any        []*anyOf // who waits for this request or another one
 
 	withdrawn bool  // a send whose memory is its caller's again
-	detached  bool  // nobody waits for it
+	detached  bool  // nobody waits for it, but for Close
 	stopped   error // why a receive was cancelled, unless its caller did
 	multicast multicastWait
 
@@ -56,7 +56,8 @@ type Request struct {
 	// the request's memory.
 	queued atomic.Int32
 
-	returned atomic.Bool // its outcome was; or it was not started yet
+	returned   atomic.Bool // its outcome was; or it was not started yet
+	persistent bool        // it is nothing to wait for again once its outcome was returned
 
 	unpack func(n int) // puts the n bytes that were received where they belong; the waiter's
 	packed *scratch    // the memory of elements that are not one piece; likewise
@@ -90,6 +91,9 @@ func (w *World) complete(r *Request, err error) {
 	}
 	r.completion.Complete(r.comm.failure(err))
 	r.completeAny()
+	if r.detached && w.ending && err != nil {
+		w.lost = append(w.lost, r)
+	}
 	if r.detached && !w.closed {
 		w.running.Go(func() { _, _ = r.outcome() }) // gives its window back, and tells nobody
 	}
@@ -131,7 +135,9 @@ func (r *Request) Wait(ctx context.Context) (Status, error) {
 }
 
 // isNull reports whether there is nothing to wait for.
-func (r *Request) isNull() bool { return r == nil || r.comm == nil && !r.completion.Done() }
+func (r *Request) isNull() bool {
+	return r == nil || r.comm == nil && !r.completion.Done() || r.persistent && r.returned.Load()
+}
 
 // await waits until the request is complete. An error may be older than that.
 func (r *Request) await(ctx context.Context) error {

@@ -133,7 +133,8 @@ func (r *Request) completeAny() {
 }
 
 // Persistent is a send or a receive whose arguments are always the same. Start begins it, each time
-// once the last request is complete: MPI_Send_init, MPI_Recv_init.
+// once the last request is complete: MPI_Send_init, MPI_Recv_init. Once its outcome was returned
+// there is nothing to wait for until the next Start, as before the first one.
 type Persistent struct {
 	Request
 	start func(r *Request)
@@ -152,7 +153,7 @@ func RecvInit[T Element](c *Comm, buf []T, from, tag int) *Persistent {
 // persistent returns an operation that was not started: it is complete, with an empty status.
 func persistent(start func(r *Request)) *Persistent {
 	p := &Persistent{start: start}
-	p.status = noMessage
+	p.persistent = true
 	p.completion.Complete(nil)
 	p.returned.Store(true)
 	return p
@@ -170,7 +171,9 @@ func (p *Persistent) Start() error {
 }
 
 // Bsend sends a copy of data, and does not wait: MPI_Bsend. The copy is the library's until the
-// message is received. Errors: those of Send that are known at once.
+// message is received, for which World.Close waits; one that is lost by then, as the receiver is
+// down or the communicator is revoked, nobody is told of. Errors: those of Send that are known at
+// once.
 func Bsend[T Element](c *Comm, data []T, to, tag int) error {
 	r := Isend(c, slices.Clone(data), to, tag)
 	w := c.w

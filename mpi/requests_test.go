@@ -271,3 +271,56 @@ func TestWaitAny_Persistent(t *testing.T) {
 		}
 	})
 }
+
+// A persistent operation whose outcome was returned is as one that was not started: it is not told
+// again, also not how it has failed.
+func TestPersistent_OutcomeOnce(t *testing.T) {
+	bubble(t, 2, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		ctx := t.Context()
+		if c.Rank() == 1 {
+			for range 3 {
+				must(t, mpi.Send(ctx, c, []int{1, 2, 3}, 0, 1))
+			}
+			return
+		}
+		p := mpi.RecvInit(c, make([]int, 1), 1, 1)
+		for _, wait := range []func() error{
+			func() error { return second(p.Wait(ctx)) },
+			func() error { return mpi.WaitAll(ctx, &p.Request) },
+			func() error { _, _, err := mpi.WaitAny(ctx, &p.Request); return err },
+		} {
+			must(t, p.Start())
+			if err := wait(); !errors.Is(err, mpi.ErrTruncate) {
+				t.Errorf("%v", err)
+			}
+			s, err := p.Wait(ctx)
+			if err != nil || s.Source != mpi.AnySource || s.Tag != mpi.AnyTag || s.Bytes() != 0 {
+				t.Errorf("a second Wait: %+v, %v", s, err)
+			}
+			if s, done, err := p.Test(); err != nil || !done || s.Source != mpi.AnySource {
+				t.Errorf("a Test behind it: %+v, %v, %v", s, done, err)
+			}
+			must(t, mpi.WaitAll(ctx, &p.Request))
+		}
+	})
+}
+
+// What is refused has no status of a message, and of no communicator there is nothing to free.
+func TestRefused_HasNoStatus(t *testing.T) {
+	bubble(t, 2, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		ctx := t.Context()
+		for _, from := range []int{2, -3, mpi.ProcNull} {
+			tag, want := 0, mpi.ErrRank
+			if from == mpi.ProcNull {
+				tag, want = -7, mpi.ErrTag
+			}
+			s, err := mpi.Recv(ctx, c, []int{1}, from, tag)
+			if !errors.Is(err, want) || s.Source != mpi.AnySource || s.Tag != mpi.AnyTag {
+				t.Errorf("from %d: %+v, %v", from, s, err)
+			}
+		}
+		d, err := c.Split(ctx, mpi.NoColor, 0)
+		must(t, err)
+		must(t, d.Free(ctx))
+	})
+}

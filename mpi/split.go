@@ -15,10 +15,15 @@ const NoColor = -1
 
 // Split makes communicators of the processes that give one color; their ranks are in the order of
 // key, or else of the old ranks. It is MPI_Comm_split. It returns nil for NoColor. It may fail on
-// some processes alone, if one dies or the communicator is revoked meanwhile: where that may be, an
-// Agree of the old communicator tells whether all have the new one. Others may wait for one that
-// has given up, as its context has ended, until they give up, too, or it calls Revoke.
+// some processes alone, if one dies or gives up, as its context has ended, or the communicator is
+// revoked meanwhile: where that may be, an Agree of the old communicator tells whether all have the
+// new one. In one that not all have, others wait for those: who has it calls Revoke, and then Free.
 func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
+	return c.split(ctx, color, key, false)
+}
+
+// split is Split, also of a window's communicator.
+func (c *Comm) split(ctx context.Context, color, key int, window bool) (n *Comm, err error) {
 	c.w.beginMaking()
 	defer c.w.endMaking()
 	context := uint32(0)
@@ -26,18 +31,40 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 		context = c.w.newContext()
 	}
 	all := make([]int, 3*c.Size())
-	if err := Allgather(ctx, c, []int{color, key, int(context)}, all); err != nil {
-		return nil, fmt.Errorf("split: %w", err)
+	err = c.do(ctx, "split", func(o collective) error {
+		if err := gatherAll(o, []int{color, key, int(context)}, all); err != nil {
+			return err
+		}
+		if context = uint32(all[2]); context == 0 {
+			return fmt.Errorf("rank 0 has made %d communicators, all that it may", c.w.maxContexts())
+		}
+		if color == NoColor {
+			return nil
+		}
+		n = c.subset(context, color, all)
+		if window {
+			o.adopt(n)
+		}
+		c.w.add(n)
+		return nil
+	})
+	return n, err
+}
+
+// adopt has a window's communicator, which the operation makes, revoked with the one that it is of;
+// and those that leave the operation, now or later, leave the first one there.
+func (o collective) adopt(d *Comm) {
+	o.w.mu.Lock()
+	d.madeBy = o.tag
+	if o.windows = append(o.windows, d); o.revoked.Load() {
+		d.revoke()
 	}
-	if context = uint32(all[2]); context == 0 {
-		return nil, fmt.Errorf("split: rank 0 has made %d communicators, all that it may", c.w.maxContexts())
+	for _, l := range o.leavers {
+		if l.covers(o.tag) {
+			d.hearLeft(l.inFirst())
+		}
 	}
-	if color == NoColor {
-		return nil, nil
-	}
-	n := c.subset(context, color, all)
-	c.w.add(n)
-	return n, nil
+	o.w.run()
 }
 
 // newContext returns the context of a new communicator, which no other process gives to one: each

@@ -24,6 +24,8 @@ import (
 // It is revoked with the communicator that it was made of: what waits ends with ErrRevoked, and
 // Free is what is left to do.
 //
+// ProcNull is nobody here, too: what is done there is complete at once, and needs no epoch.
+//
 // Put and Get take no part in the order of updates: elements that one process updates another one
 // must not put, or get, in the same epoch.
 type Win[T Element] struct{ *window }
@@ -94,7 +96,7 @@ func NewWin[T Element](ctx context.Context, c *Comm, memory []T) (*Win[T], error
 }
 
 func (v *window) open(ctx context.Context, c *Comm) (err error) {
-	if v.comm, err = c.Dup(ctx); err != nil {
+	if v.comm, err = c.split(ctx, 0, c.rank, true); err != nil {
 		return err
 	}
 	v.parent = c
@@ -110,7 +112,6 @@ func (v *window) open(ctx context.Context, c *Comm) (err error) {
 
 // make makes the window, together with the others.
 func (v *window) make(ctx context.Context) error {
-	v.adopt()
 	key, err := v.lend()
 	if err2 := v.exchange(ctx, key); err == nil { // the others wait for it
 		err = err2
@@ -131,16 +132,6 @@ func (v *window) giveUp() {
 	}
 	_, _ = v.comm.barrierGroup() // those that are in its barrier hear that this process leaves it
 	v.release()
-}
-
-// adopt has the window's communicator revoked with the one that it was made of.
-func (v *window) adopt() {
-	w := v.w
-	w.mu.Lock()
-	if v.parent.windows = append(v.parent.windows, v.comm); v.parent.revoked.Load() {
-		v.comm.revoke()
-	}
-	w.run()
 }
 
 // lend makes the memory one that other processes may use, and takes their records.
@@ -331,11 +322,14 @@ func (v *window) target(rank, at, n int) (*member, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	err := v.usable(m)
-	if err == nil && !v.fenced && !m.held && !m.started {
+	if err == nil && !v.reaches(m) {
 		err = ErrEpoch
 	}
 	return m, err
 }
+
+// reaches reports whether this process is in an epoch at a member. The caller holds World.mu.
+func (v *window) reaches(m *member) bool { return v.fenced || m.held || m.started }
 
 // Put writes data at a rank, from element at on. It is MPI_Put, and returns when data may be
 // changed. Errors: ErrRank, ErrRange, ErrEpoch, ErrFreed, ErrClosed; a *ProcessError; ctx's, and
@@ -377,9 +371,9 @@ func (v *Win[T]) Accumulate(ctx context.Context, data []T, rank, at int, u Updat
 }
 
 // GetAccumulate is Accumulate that puts what the elements were before into result, which is as long
-// as data; with Keep data may be nil. It is MPI_Get_accumulate.
+// as data; with Keep data may be empty. It is MPI_Get_accumulate.
 func (v *Win[T]) GetAccumulate(ctx context.Context, data, result []T, rank, at int, u Update) error {
-	if u == Keep && data == nil {
+	if u == Keep && len(data) == 0 {
 		data = result
 	}
 	m, err := v.target(rank, at, len(data))

@@ -149,10 +149,13 @@ func (v *window) Wait(ctx context.Context) error {
 	return nil
 }
 
-// group returns the members of some ranks.
+// group returns the members of some ranks; of ProcNull there is none.
 func (v *window) group(ranks []int) ([]*member, error) {
 	members := make([]*member, 0, len(ranks)) // not nil
 	for _, rank := range ranks {
+		if rank == ProcNull {
+			continue
+		}
 		if err := v.comm.checkRank(rank); err != nil {
 			return nil, err
 		}

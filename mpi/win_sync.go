@@ -82,17 +82,27 @@ func (v *window) holdsLock() bool {
 // has left it. Errors: ErrEpoch if this process has a lock there, or is between Start and Complete;
 // ErrRank, ErrFreed, ErrClosed; a *ProcessError of that rank; ctx's.
 func (v *window) Lock(ctx context.Context, rank int, mode LockMode) error {
-	err := v.comm.checkRank(rank)
+	err := v.checkRank(rank)
 	if err == nil && mode != Shared && mode != Exclusive {
 		err = fmt.Errorf("mode %d: out of range", mode)
 	}
-	if err == nil {
+	if err == nil && rank != ProcNull {
 		var c *call
 		if c, err = v.beginLock(v.members[rank], mode == Exclusive); err == nil {
 			err = v.endLock(ctx, c)
 		}
 	}
 	return failure("lock of", rank, err)
+}
+
+// checkRank checks a rank, which may be ProcNull.
+func (v *window) checkRank(rank int) error {
+	if rank == ProcNull {
+		v.w.mu.Lock()
+		defer v.w.mu.Unlock()
+		return v.usable(nil)
+	}
+	return v.comm.checkRank(rank)
 }
 
 // beginLock asks for a lock.
@@ -148,8 +158,8 @@ func (v *window) unlock(m *member, id uint32) {
 // it returns, and the lock is given back, whatever it returns. Errors: ErrEpoch without such a
 // lock; those of Flush.
 func (v *window) Unlock(ctx context.Context, rank int) error {
-	err := v.comm.checkRank(rank)
-	if err == nil {
+	err := v.checkRank(rank)
+	if err == nil && rank != ProcNull {
 		m := v.members[rank]
 		v.w.mu.Lock()
 		if err = v.usable(nil); err == nil && (v.allLocked || !m.held) {
@@ -242,17 +252,17 @@ func (v *window) UnlockAll(ctx context.Context) error {
 }
 
 // Flush returns when what this process has done at a rank is in place there: MPI_Win_flush. There
-// is no MPI_Win_flush_local: all operations are complete here when they return. Errors: ErrRank,
-// ErrFreed, ErrClosed; a *ProcessError; ctx's.
+// is no MPI_Win_flush_local: all operations are complete here when they return. Errors: ErrEpoch
+// outside of an epoch there; ErrRank, ErrFreed, ErrClosed; a *ProcessError; ctx's.
 func (v *window) Flush(ctx context.Context, rank int) error {
-	err := v.comm.checkRank(rank)
-	if err == nil {
+	err := v.checkRank(rank)
+	if err == nil && rank != ProcNull {
 		err = v.flushUsable(ctx, v.members[rank])
 	}
 	return failure("flush of", rank, err)
 }
 
-// FlushAll is Flush of all ranks: MPI_Win_flush_all.
+// FlushAll is Flush of all ranks, in an epoch at any of them: MPI_Win_flush_all.
 func (v *window) FlushAll(ctx context.Context) error {
 	if err := v.flushUsable(ctx, v.members...); err != nil {
 		return fmt.Errorf("flush of all: %w", err)
@@ -263,6 +273,9 @@ func (v *window) FlushAll(ctx context.Context) error {
 func (v *window) flushUsable(ctx context.Context, members ...*member) error {
 	v.w.mu.Lock()
 	err := v.usable(nil)
+	if err == nil && v.anyUnusable(members) == nil && !slices.ContainsFunc(members, v.reaches) {
+		err = ErrEpoch
+	}
 	v.w.mu.Unlock()
 	if err == nil {
 		err = v.flush(ctx, members...)

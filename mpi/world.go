@@ -110,7 +110,9 @@ type World struct {
 
 	mu       sync.Mutex // guards all below, and what says so elsewhere; taken inside memfifo's lock
 	closed   bool
-	idle     sync.Cond // an item was carried out
+	ending   bool       // Close was called
+	lost     []*Request // what Bsend has sent, and nobody has received since
+	idle     sync.Cond  // an item was carried out
 	engine   *matching.Engine
 	out      []matching.Output // of the engine's last call
 	touched  []*process        // whose queues that has filled
@@ -257,70 +259,6 @@ func (w *World) Counters() Counters {
 	stats := w.stats
 	stats.Frames = frames
 	return stats
-}
-
-// Close ends the world: waits fail with ErrClosed, and so do sends that are not complete, buffered
-// ones, too. What was sent is delivered first, for as long as the others answer; who waits for a
-// request whose memory these may use returns behind that. The error names the processes that have
-// not confirmed it. Close it before its endpoint.
-func (w *World) Close() error {
-	w.mu.Lock()
-	if w.closed {
-		w.mu.Unlock()
-		<-w.closing
-		return nil
-	}
-	defer close(w.closing)
-	w.closed = true
-	w.layer.Closing()
-	w.endFetches()
-	for w.active != nil {
-		w.complete(w.active, ErrClosed)
-	}
-	w.wakeProbes()
-	for _, v := range w.windows {
-		v.end(ErrClosed)
-	}
-	w.endAgreements()
-	for _, c := range w.comms {
-		c.flushMulticasts()
-	}
-	w.beginTouched()
-	for w.sending() { // others wait for what is queued
-		w.idle.Wait()
-	}
-	w.mu.Unlock()
-	w.end()
-	// Others hear first that the process goes.
-	err := w.depart()
-	err = errors.Join(err, w.barriers.Close(), w.closeMulticasts())
-	w.running.Wait()
-	return err
-}
-
-// depart says goodbye to the others. Memory of requests is lent until then.
-func (w *World) depart() error {
-	defer close(w.departed)
-	return w.layer.Close()
-}
-
-// sending reports whether something is on its way to others. The caller holds mu.
-func (w *World) sending() bool {
-	for _, v := range w.windows {
-		if sent, _ := v.sent(); !sent {
-			return true
-		}
-	}
-	return w.forgetWindows() > 0 || slices.ContainsFunc(w.all, func(p *process) bool { return p.busy })
-}
-
-// closeLayer ends a world that could not be opened. The caller holds mu, which records wait for.
-func (w *World) closeLayer() error {
-	w.closed = true
-	w.end()
-	w.mu.Unlock()
-	defer w.mu.Lock()
-	return w.layer.Close()
 }
 
 // receive takes a record: a memfifo.Handler's function, in the goroutine that polls.

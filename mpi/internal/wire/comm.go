@@ -21,6 +21,7 @@ type Comm struct {
 	Revoke    bool              // it is revoked; or
 	Left      bool              // the sender has left a collective operation; else
 	Operation uint32            // its number, which may be 0
+	Down      uint16            // why it has left: 1 + the rank in the world that is down; or 0
 	Message   consensus.Message // of an agreement of its processes
 }
 
@@ -34,7 +35,7 @@ func IsComm(b []byte) bool { return len(b) > 0 && b[0] == Version<<4|commKind }
 //
 //	0 version (4 bits), kind (4 bits)
 //	1 1 State, 2 Propose, 3 Accept, 4 Decide, 5 Revoke, 6 Left
-//	2 0, 2 bytes
+//	2 0, 2 bytes; in Left 1 + the rank in the world that is down, or 0
 //	4 context, 4 bytes
 //	8 number of the agreement, 4 bytes          0 in Revoke; of the operation in Left
 //	  flags 8, new context 4, round 4           State
@@ -45,14 +46,15 @@ func IsComm(b []byte) bool { return len(b) > 0 && b[0] == Version<<4|commKind }
 // A set is its length, 2 bytes, and as many bytes. Integers are big-endian.
 func AppendComm(b []byte, r *Comm) []byte {
 	n, m := binary.BigEndian, &r.Message
-	what, number := byte(m.Kind), m.Number
+	what, number, down := byte(m.Kind), m.Number, uint16(0)
 	switch {
 	case r.Revoke:
 		what = revoke
 	case r.Left:
-		what, number = left, r.Operation
+		what, number, down = left, r.Operation, r.Down
 	}
-	b = append(b, Version<<4|commKind, what, 0, 0)
+	b = append(b, Version<<4|commKind, what)
+	b = n.AppendUint16(b, down)
 	b = n.AppendUint32(b, r.Context)
 	b = n.AppendUint32(b, number)
 	if m.Kind == consensus.State {
@@ -81,16 +83,16 @@ func appendSet(b []byte, s consensus.Set) []byte {
 
 // ParseComm reads a record for which IsComm holds. Its sets are its own.
 func ParseComm(r *Comm, b []byte) error {
-	if len(b) < commLen || b[1] == 0 || b[1] > left || b[2] != 0 || b[3] != 0 {
+	if len(b) < commLen || b[1] == 0 || b[1] > left {
 		return ErrMalformed
 	}
 	n := binary.BigEndian
 	*r = Comm{Context: n.Uint32(b[4:]), Revoke: b[1] == revoke, Left: b[1] == left}
-	m, number := &r.Message, n.Uint32(b[8:])
+	m, number, down := &r.Message, n.Uint32(b[8:]), n.Uint16(b[2:])
 	switch {
 	case r.Left:
-		r.Operation = number
-	case r.Revoke != (number == 0):
+		r.Operation, r.Down = number, down
+	case down != 0 || r.Revoke != (number == 0):
 		return ErrMalformed
 	case !r.Revoke:
 		m.Kind, m.Number = consensus.Kind(b[1]), number

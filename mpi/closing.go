@@ -1,0 +1,82 @@
+package mpi
+
+import (
+	"errors"
+	"slices"
+)
+
+// Close ends the world: waits fail with ErrClosed, and so do sends that are not complete. What was
+// sent is delivered first, for as long as the others answer; who waits for a request whose memory
+// these may use returns behind that. Before all this Close waits until what Bsend has sent is
+// received, for as long as some of it is in each Config.PeerTimeout. The error names the processes
+// that have not confirmed what was sent, or have not received what was buffered for them, with how
+// many messages are lost so. Close it before its endpoint.
+func (w *World) Close() (err error) {
+	w.mu.Lock()
+	if w.ending {
+		w.mu.Unlock()
+		<-w.closing
+		return nil
+	}
+	w.ending = true
+	defer close(w.closing)
+	defer func() { err = errors.Join(w.close(), w.lostBuffered()) }() // also if the wait does not return
+	w.mu.Unlock()
+	w.drain()
+	return nil
+}
+
+// close ends the world, of which nothing is waited for any more. It is called once.
+func (w *World) close() error {
+	w.mu.Lock()
+	w.closed = true
+	w.layer.Closing()
+	w.endFetches()
+	for w.active != nil {
+		w.complete(w.active, ErrClosed)
+	}
+	w.wakeProbes()
+	for _, v := range w.windows {
+		v.end(ErrClosed)
+	}
+	w.endAgreements()
+	for _, c := range w.comms {
+		c.flushMulticasts()
+	}
+	w.beginTouched()
+	for w.sending() { // others wait for what is queued
+		w.idle.Wait()
+	}
+	w.mu.Unlock()
+	w.end()
+	// Others hear first that the process goes.
+	err := w.depart()
+	err = errors.Join(err, w.barriers.Close(), w.closeMulticasts())
+	w.running.Wait()
+	return err
+}
+
+// depart says goodbye to the others. Memory of requests is lent until then.
+func (w *World) depart() error {
+	defer close(w.departed)
+	return w.layer.Close()
+}
+
+// sending reports whether something is on its way to others. The caller holds mu.
+func (w *World) sending() bool {
+	for _, v := range w.windows {
+		if sent, _ := v.sent(); !sent {
+			return true
+		}
+	}
+	return w.forgetWindows() > 0 || slices.ContainsFunc(w.all, func(p *process) bool { return p.busy })
+}
+
+// closeLayer ends a world that could not be opened. The caller holds mu, which records wait for.
+func (w *World) closeLayer() error {
+	w.closed = true
+	w.end()
+	w.mu.Unlock()
+	defer w.mu.Lock()
+	return w.layer.Close()
+}
