@@ -25,7 +25,8 @@ var summaryFields = []string{
 	"barrier.completed", "barrier.completed_to", "barrier.rank", "barrier.reason",
 	"discovery.seeking", "discovery.nodes", "discovery.network", "discovery.address",
 	"discovery.place", "discovery.cores", "discovery.usable", "discovery.path",
-	"exchange.kind", "exchange.number", "exchange.offset", "exchange.length", "data",
+	"exchange.kind", "exchange.incarnation", "exchange.receiver", "exchange.number", "exchange.offset",
+	"exchange.length", "data",
 }
 
 // summary is what a reader says of a message: the values of fields, and how often something is
@@ -87,6 +88,8 @@ func summarise(t *testing.T, m *decode.Message) string {
 			}
 		case *clusterdecode.Exchange:
 			s.add("exchange.kind", r.Kind)
+			s.add("exchange.incarnation", "0x"+r.Incarnation)
+			s.add("exchange.receiver", "0x"+r.Receiver)
 			s.add("exchange.number", r.Number)
 			s.add("exchange.offset", r.Offset)
 			length := r.Length
