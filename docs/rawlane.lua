@@ -115,6 +115,7 @@ f.b_done_to   = ProtoField.uint32("rawlane.barrier.completed_to", "Completed to 
 f.b_rank      = ProtoField.uint16("rawlane.barrier.rank", "Rank that is gone")
 f.b_reason    = ProtoField.uint8("rawlane.barrier.reason", "Reason", base.DEC, reasons)
 f.d_seeking   = ProtoField.bool("rawlane.discovery.seeking", "Seeking", 8, nil, 0x01)
+f.d_failed    = ProtoField.bool("rawlane.discovery.failed", "Failed: the sender is of no cluster", 8, nil, 0x04)
 f.d_nodes     = ProtoField.uint16("rawlane.discovery.nodes", "Nodes that the sender expects")
 f.d_network   = ProtoField.uint8("rawlane.discovery.network", "Network")
 f.d_address   = ProtoField.ether("rawlane.discovery.address", "Address on a network")
@@ -486,6 +487,7 @@ local function announcement(b, tree)
     return " | malformed"
   end
   tree:add(f.d_seeking, b(1, 1))
+  tree:add(f.d_failed, b(1, 1))
   tree:add(f.d_network, b(3, 1))
   tree:add(f.d_nodes, b(4, 2))
   for i = 0, nics - 1 do tree:add(f.d_address, b(7 + 6 * i, 6)) end

@@ -27,6 +27,7 @@ func Register(port uint8) { decode.RegisterPort(port, readExchange, decode.Unica
 // Announcement is what a node says of itself.
 type Announcement struct {
 	Seeking  bool            `json:"seeking,omitempty"` // it does not know all nodes yet
+	Failed   bool            `json:"failed,omitempty"`  // it is of no cluster
 	Nodes    int             `json:"nodes"`             // how many it expects
 	Network  int             `json:"network"`           // that this was sent over
 	Networks []transport.MAC `json:"networks"`          // its address on each
@@ -54,6 +55,9 @@ func (a *Announcement) String() string {
 	if a.Seeking {
 		s += ", seeking"
 	}
+	if a.Failed {
+		s += ", failed"
+	}
 	if p := a.Place; p != nil {
 		s += fmt.Sprintf(", host %s, cores %s, %d at one time, by %v", p.Host, p.Cores, p.Usable, p.Path)
 	}
@@ -69,7 +73,7 @@ func readAnnouncement(payload []byte) []decode.Record {
 		return []decode.Record{decode.Malformed{Reason: "announcement", Rest: payload}}
 	}
 	r := &Announcement{
-		Seeking: a.Seeking, Nodes: int(a.Size), Network: int(a.NIC), Networks: a.MACs, Host: a.Name,
+		Seeking: a.Seeking, Failed: a.Failed, Nodes: int(a.Size), Network: int(a.NIC), Networks: a.MACs, Host: a.Name,
 	}
 	if p := a.Place; p.Host != 0 {
 		r.Place = &Place{fmt.Sprintf("%016x", p.Host), fmt.Sprintf("%016x", p.Cores), p.Usable, p.Path}

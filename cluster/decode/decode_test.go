@@ -28,6 +28,8 @@ var golden = []struct {
 		`announcement of one of 2 nodes, "a?", network 0 of 02:00:00:00:00:01`},
 	{"with a place", discovery, "01 02 01 00 0002 01 020000000001 61 0123456789abcdef 000000000000000f 0002 01 00",
 		`announcement of one of 2 nodes, "a", network 0 of 02:00:00:00:00:01, host 0123456789abcdef, cores 000000000000000f, 2 at one time, by memory`},
+	{"of a node that has failed", discovery, "01 05 01 00 0002 01 020000000001 61",
+		`announcement of one of 2 nodes, "a", network 0 of 02:00:00:00:00:01, seeking, failed`},
 	{"with a place cut off", discovery, "01 02 01 00 0002 00 020000000001 0123456789abcdef 000000000000000f 0002 01",
 		`[malformed announcement, 32 bytes] "\x01"`},
 	{"an announcement of another version", discovery, "02 01 02 01 0004 05" + macs + "616c706861", `[malformed announcement, 24 bytes] "\x02"`},
@@ -62,7 +64,7 @@ func TestRecords(t *testing.T) {
 
 // Another port of exchanges is read once it is registered.
 func TestRegister(t *testing.T) {
-	done := golden[13]
+	done := golden[14]
 	b := decodetest.Unhex(t, done.bytes)
 	if n := len(decodetest.Records(decode.Unicast, 17, b)); n != 0 {
 		t.Errorf("%d records", n)
@@ -78,8 +80,8 @@ func TestJSON(t *testing.T) {
 	for i, want := range map[int]string{
 		0:  `{"seeking":true,"nodes":4,"network":1,"networks":["02:00:00:00:00:01","02:00:00:00:00:02"],"host":"alpha"}`,
 		3:  `{"nodes":2,"network":0,"networks":["02:00:00:00:00:01"],"host":"a","place":{"host":"0123456789abcdef","cores":"000000000000000f","usable":2,"path":1}}`,
-		11: `{"exchange":"part","incarnation":"0000001a","receiver":"0000002b","number":3,"offset":1,"length":9,"bytes":3}`,
-		12: `{"exchange":"part","incarnation":"0000001a","receiver":"0000002b","number":3,"offset":0,"length":0,"none":true,"bytes":0}`,
+		12: `{"exchange":"part","incarnation":"0000001a","receiver":"0000002b","number":3,"offset":1,"length":9,"bytes":3}`,
+		13: `{"exchange":"part","incarnation":"0000001a","receiver":"0000002b","number":3,"offset":0,"length":0,"none":true,"bytes":0}`,
 	} {
 		all := decodetest.Records(decode.Unicast, golden[i].port, decodetest.Unhex(t, golden[i].bytes))
 		if b, err := json.Marshal(all[0]); err != nil || string(b) != want {
