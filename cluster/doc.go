@@ -17,8 +17,9 @@
 //
 // A node that has heard all others listens for conflicts for 5 ms more. Then it is complete, and
 // answers nodes that come late, as long as its Membership is open: also one that begins anew, at
-// the address that it had. Discovery needs a number for each node, 0 to n-1, the number n, and a
-// network that passes broadcasts. It needs no IP and no names.
+// the address that it had. Nodes that still seek let one in that begins anew at another address,
+// once it was silent at the first one for 750 ms. Discovery needs a number for each node, 0 to n-1,
+// the number n, and a network that passes broadcasts. It needs no IP and no names.
 //
 // Join reports two nodes with one number, also of a machine and its clone with one address, and two
 // numbers with one address (mcd.ErrConflict, with both addresses), and nodes that expect another

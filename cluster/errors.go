@@ -22,6 +22,9 @@ var (
 	// ErrVersion: a node uses another version of the wire format. An *IncompleteError is one if
 	// such a node was heard.
 	ErrVersion = errors.New("another wire version")
+	// ErrRestart: nodes have no round of an Exchanger in common, as one of them has begun anew. A
+	// *RestartError names them.
+	ErrRestart = errors.New("a node has begun anew")
 )
 
 // MismatchError is an ErrMismatch: how the cluster that another node expects differs.
@@ -140,6 +143,31 @@ func (e *MissingError) Is(target error) bool { return target == ErrIncomplete }
 
 // Unwrap returns the context's error, or nil.
 func (e *MissingError) Unwrap() error { return e.Err }
+
+// RestartError names the nodes that have no round of an Exchanger in common with this one, as
+// either has begun anew since the other one completed a round. It is ErrRestart.
+type RestartError struct {
+	Operation string       // exchange or gather
+	Anew      []mcd.NodeID // have begun anew
+	Former    []mcd.NodeID // go on with a former life of this node, or of its Exchanger
+}
+
+func (e *RestartError) Error() string {
+	var parts []string
+	number := func(n mcd.NodeID) string { return fmt.Sprint(n) }
+	if len(e.Anew) > 0 {
+		parts = append(parts, "nodes that have begun anew since a round was completed here: "+list(e.Anew, number))
+	}
+	if len(e.Former) > 0 {
+		parts = append(parts,
+			"nodes that have completed a round with a former life of this node: "+list(e.Former, number))
+	}
+	return fmt.Sprintf("cluster: %s: %s (to go on, all nodes close their Exchangers and open new ones)",
+		e.Operation, strings.Join(parts, "; "))
+}
+
+// Is makes errors.Is hold for ErrRestart.
+func (e *RestartError) Is(target error) bool { return target == ErrRestart }
 
 func (m *Membership) incomplete(cause error, stood time.Duration) error {
 	e := &IncompleteError{Cluster: m.ep.Cluster(), Err: cause, Heard: m.Peers(), Stood: stood}

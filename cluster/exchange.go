@@ -10,6 +10,7 @@ import (
 
 	"github.com/rawlane/rawlane/cluster/internal/wire"
 	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/incarnation"
 	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/internal/standstill"
 	"github.com/rawlane/rawlane/mcd"
@@ -66,31 +67,36 @@ type Exchanger struct {
 	port  *mcd.Port
 	cfg   ExchangerConfig
 	nodes []mcd.NodeID
-	self  int // place of this node in nodes
+	self  int    // place of this node in nodes
+	life  uint32 // its incarnation
 
 	call    chan struct{}  // of capacity 1: holds a token while a call is under way
 	failed  error          // of an earlier round; guarded by call
 	request uint32         // number of the last Ask; guarded by call
 	turn    mcd.Completion // there is something for the call under way to look at
 
-	mu      sync.Mutex    // guards what follows, and that turn is completed once between two resets
-	start   monotime.Time // of the call under way
-	round   uint32        // of the last Exchange or Gather
-	posted  [2][]byte     // this node's blobs of the last two rounds, by round modulo 2
-	posts   uint32        // round of the newest of these
-	peers   []peerState
-	closing bool
-	fetched int // bytes of this node's blob that others have fetched since linger has begun
+	mu        sync.Mutex    // guards what follows, and that turn is completed once between two resets
+	start     monotime.Time // of the call under way
+	round     uint32        // of the last Exchange or Gather
+	ended     uint32        // the last round that this node has completed
+	posted    [2][]byte     // this node's blobs of the last two rounds, by round modulo 2
+	posts     uint32        // round of the newest of these
+	questions uint32        // who is there: number of the last one
+	peers     []peerState
+	closing   bool
+	fetched   int // bytes of this node's blob that others have fetched since linger has begun
 }
 
 // peerState is what an Exchanger knows of another node.
 type peerState struct {
+	peerLife
 	silent time.Duration // for which nothing was heard of it while it was asked
 	waits  uint32        // the round for which it has fetched a blob that was not posted yet
 	done   uint32        // the last round that it has completed
 	linger bool          // it may still need an answer of the last round
 	served uint32        // in Close: how many bytes of this node's blob it has fetched
-	asked  wire.Message  // what is asked of it: its blob of this round, or the request of an Ask; kind 0: nothing
+	asks   wire.Message  // what the call under way asks of it: its blob of this round, or the request of an Ask
+	asked  wire.Message  // of that, what it has not answered; kind 0: nothing
 	blob   []byte        // its answer, as far as it is here
 	length uint32        // of the answer to a request, as the last part of it had it
 	nic    int           // the link to it: by which it was heard last, or the next one if it does not answer
@@ -102,9 +108,14 @@ type peerState struct {
 // OpenExchanger opens the port of an endpoint whose node table is complete: it may leave out the
 // endpoint's own node alone. Errors: mcd.ErrPortBusy; links without room for a part of a blob.
 //
-// Exchangers are told apart by their ports alone. One that follows another on the same port is
-// opened once all nodes have closed that, as behind a barrier: at a node where the former is still
-// open it would be given that one's blobs.
+// A node that begins anew, as its process was started again, takes its part with a new Exchanger.
+// Where the others have not completed the first round, they take its blob of that in place of the
+// one that it had before, of which they use no part. An Exchanger that has completed a round with a
+// node goes on with that life of it alone: the rounds of both end with a *RestartError from then
+// on, at either node, and all open new Exchangers to go on. Ask goes on with any life.
+//
+// One that follows another on the same port, at the same endpoint, is such a life, too: it is
+// opened once all nodes have closed the former one, as behind a barrier.
 func OpenExchanger(ep *mcd.Endpoint, cfg ExchangerConfig) (*Exchanger, error) {
 	if cfg.Port == 0 {
 		cfg.Port = ExchangePort
@@ -113,7 +124,7 @@ func OpenExchanger(ep *mcd.Endpoint, cfg ExchangerConfig) (*Exchanger, error) {
 		return nil, fmt.Errorf("cluster: exchanger: messages of %d bytes (want more than %d: "+
 			"give the link a larger MTU)", most, wire.HeaderLen)
 	}
-	x := &Exchanger{ep: ep, cfg: cfg, call: make(chan struct{}, 1)}
+	x := &Exchanger{ep: ep, cfg: cfg, life: incarnation.New(), call: make(chan struct{}, 1)}
 	for _, n := range ep.Nodes() {
 		x.nodes = append(x.nodes, n.ID)
 	}
@@ -133,13 +144,14 @@ func OpenExchanger(ep *mcd.Endpoint, cfg ExchangerConfig) (*Exchanger, error) {
 }
 
 // Exchange gives blob to all nodes, and returns the blobs of all, in the order of the endpoint's
-// node table: for nodes 0 to n-1, by number. It is MPI's Allgather. Errors: a *MissingError.
+// node table: for nodes 0 to n-1, by number. It is MPI's Allgather. Errors: a *MissingError, a
+// *RestartError.
 func (x *Exchanger) Exchange(ctx context.Context, blob []byte) ([][]byte, error) {
 	return x.inRound(ctx, "exchange", blob, round{from: x.others(), posts: true, lingers: true})
 }
 
 // Gather brings the blobs of all nodes to the root, and returns them there, as Exchange does. On
-// the others it returns nil, as soon as the root has all. Errors: a *MissingError.
+// the others it returns nil, as soon as the root has all. Errors: as of Exchange.
 func (x *Exchanger) Gather(ctx context.Context, root mcd.NodeID, blob []byte) ([][]byte, error) {
 	r := slices.Index(x.nodes, root)
 	if r < 0 {
@@ -243,8 +255,9 @@ func (x *Exchanger) complete(own []byte, lingers bool) (all [][]byte) {
 		p.blob, p.linger = nil, lingers && i != x.self
 	}
 	all[x.self] = slices.Clone(own)
+	done := wire.Message{Kind: wire.Done, From: x.life, Number: x.round}.Bytes()
 	for nic := range x.ep.NICs() {
-		_ = x.port.TrySend(nic, mcd.ToAll(x.cfg.Port), wire.Message{Kind: wire.Done, Number: x.round}.Bytes())
+		_ = x.port.TrySend(nic, mcd.ToAll(x.cfg.Port), done)
 	}
 	return all
 }
@@ -282,8 +295,7 @@ func (x *Exchanger) Ask(ctx context.Context, node mcd.NodeID, payload []byte) ([
 	return answer, err
 }
 
-// errLeft: another port's function panicked in the wait of an earlier round, or ended the
-// goroutine.
+// errLeft: another port's function panicked in an earlier round's wait, or ended the goroutine.
 var errLeft = errors.New("an earlier round was left before its end")
 
 // repeat asks some nodes, again and again, until all have answered.
@@ -296,7 +308,7 @@ func (x *Exchanger) repeat(ctx context.Context, what string, asked wire.Message,
 	}
 	for _, i := range nodes {
 		p := &x.peers[i]
-		p.asked, p.blob, p.length, p.again, p.pause = asked, nil, 0, x.start, askInterval
+		p.asks, p.asked, p.blob, p.length, p.again, p.pause = asked, asked, nil, 0, x.start, askInterval
 	}
 	x.mu.Unlock()
 	defer x.giveUp(nodes) // also if a function that runs in the wait does not return to it
@@ -308,12 +320,19 @@ func (x *Exchanger) repeat(ctx context.Context, what string, asked wire.Message,
 		x.sendTo(missing)
 		silent := x.silent(missing, watch.Look(clock.Now()))
 		closed := x.closing && asked.Kind != 0
+		apart := x.apart(what, asked.Kind, nodes)
+		if len(missing) == 0 && asked.Kind == wire.Fetch {
+			x.ended = asked.Number // no other life's blob is taken any more
+		}
 		x.mu.Unlock()
 		if len(missing) == 0 {
 			return nil
 		}
-		if closed {
+		switch {
+		case closed:
 			err = mcd.ErrClosed
+		case apart != nil:
+			return apart
 		}
 		if err == nil && len(silent) == 0 {
 			if err = awaitTurn(ctx, x.ep, &x.turn, askInterval); err == nil || ctx.Err() != nil {
@@ -339,7 +358,7 @@ func (x *Exchanger) giveUp(nodes []int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, i := range nodes {
-		x.peers[i].asked = wire.Message{}
+		x.peers[i].asks, x.peers[i].asked = wire.Message{}, wire.Message{}
 	}
 }
 
@@ -417,17 +436,6 @@ func (x *Exchanger) silent(nodes []int, since time.Duration) (silent []int) {
 		}
 	}
 	return silent
-}
-
-// awaitTurn waits until turn is completed, for d at most. Errors: ctx's, and those of
-// mcd.Endpoint.Await.
-func awaitTurn(ctx context.Context, ep *mcd.Endpoint, turn *mcd.Completion, d time.Duration) error {
-	again, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	if err := ep.Await(again, turn); err != nil && again.Err() == nil {
-		return err
-	}
-	return ctx.Err()
 }
 
 // Close closes the port. Before that it answers nodes that have not completed the last round: for

@@ -44,7 +44,7 @@ func forger(t *testing.T, e *mcd.Endpoint) (p *mcd.Port) {
 	p, err := e.OpenPort(cluster.ExchangePort, mcd.PortOptions{Receive: func(batch []mcd.Message, _ bool) {
 		for i := range batch {
 			if m := wire.Parse(batch[i].Payload); m.Kind == wire.Fetch {
-				_ = p.TrySend(0, mcd.To(batch[i].From), wire.Message{Kind: wire.Part, Number: m.Number}.Bytes())
+				_ = p.TrySend(0, mcd.To(batch[i].From), wire.Message{Kind: wire.Part, From: 1, To: m.From, Number: m.Number}.Bytes())
 			}
 		}
 	}})
@@ -120,7 +120,7 @@ func TestExchanger_CloseDespiteForgery(t *testing.T) {
 				start, closed := time.Now(), make(chan error, 1)
 				go func() { closed <- x.Close() }()
 				for k := uint32(0); len(closed) == 0 && time.Since(start) < time.Minute; k++ {
-					m := wire.Message{Kind: wire.Fetch, Number: 1, Offset: offset(k)}
+					m := wire.Message{Kind: wire.Fetch, From: 1, Number: 1, Offset: offset(k)}
 					_ = p.TrySend(0, mcd.To(mcd.Addr{Node: 0, Port: cluster.ExchangePort}), m.Bytes())
 					time.Sleep(20 * time.Millisecond) // virtual
 				}

@@ -39,6 +39,10 @@ func TestExchanger_Hostile(t *testing.T) {
 				for i := range b {
 					b[i] = byte(rng.IntN(8)) * byte(rng.IntN(64))
 				}
+				if len(b) > 8 && rng.IntN(8) > 0 { // else of no version
+					b[0], b[1] = wire.Version, b[1]%12
+					copy(b[4:8], []byte{0, 0, 0, byte(rng.IntN(3))}) // of few lives
+				}
 				if err := p.Send(t.Context(), mcd.Addr{Node: 0, Port: cluster.ExchangePort}, b); err != nil {
 					t.Error(err)
 				}
@@ -78,6 +82,7 @@ func TestExchanger_PartBehindTheEnd(t *testing.T) {
 			for i := range batch {
 				if m := wire.Parse(batch[i].Payload); m.Kind == wire.Fetch && len(parts) > 0 {
 					for _, part := range parts {
+						part.From, part.To = 1, m.From
 						_ = p.TrySend(0, mcd.To(mcd.Addr{Node: 0, Port: cluster.ExchangePort}), part.Bytes())
 					}
 					parts = nil
@@ -135,7 +140,7 @@ func (l *shortLink) MTU() int { return l.mtu }
 
 // By links that have no room for a part of a blob there is no Exchanger; with room for a byte, there is.
 func TestExchanger_ShortFrames(t *testing.T) {
-	for room, opens := range map[int]bool{1: false, 15: false, 16: false, 17: true} {
+	for room, opens := range map[int]bool{1: false, 16: false, 24: false, 25: true} {
 		synctest.Test(t, func(t *testing.T) {
 			eps := mcdtest.Open(t, 2, mcdtest.Config{
 				Endpoint: mcd.Config{Spin: -1},

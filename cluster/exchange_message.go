@@ -9,8 +9,13 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 )
 
-// send sends a message, or loses it if the link is full: it is asked for again.
-func (x *Exchanger) send(i int, m wire.Message) {
+// send sends a message to the life of a node that is known, or loses it if the link is full: it is
+// asked for again.
+func (x *Exchanger) send(i int, m wire.Message) { x.sendLife(i, x.peers[i].life, m) }
+
+// sendLife sends a message to a life of a node.
+func (x *Exchanger) sendLife(i int, life uint32, m wire.Message) {
+	m.From, m.To = x.life, life
 	_ = x.port.TrySend(x.peers[i].nic, mcd.To(mcd.Addr{Node: x.nodes[i], Port: x.cfg.Port}), m.Bytes())
 }
 
@@ -74,29 +79,49 @@ func (x *Exchanger) onRequest(from, nic int, m wire.Message) {
 	x.mu.Lock() // until the port is known
 	defer x.mu.Unlock()
 	x.peers[from].nic = nic
-	x.send(from, reply)
+	x.isKnown(from, m)
+	x.sendLife(from, m.From, reply)
 }
 
 func (x *Exchanger) handle(from, nic int, m wire.Message) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	p := &x.peers[from]
-	p.silent = 0
 	if m.Kind != wire.Done { // which comes by each link
 		p.nic = nic
 	}
-	switch m.Kind {
-	case wire.Fetch:
-		x.onFetch(from, m)
-	case wire.Answer, wire.Part:
-		x.onPart(from, m)
-	case wire.Pending:
-		p.ask(clock.Now())
-	case wire.Done:
-		p.done = max(p.done, m.Number)
+	if x.isKnown(from, m) {
+		p.silent = 0
+		x.handleKnown(from, m)
 	}
-	if !x.turn.Done() && !x.anyMissing() {
+	if !x.turn.Done() && (p.isApart() || !x.anyMissing()) {
 		x.turn.Complete(nil)
+	}
+}
+
+// handleKnown takes a message of the life of a node that is known. What is for a former life of
+// this one does nothing.
+func (x *Exchanger) handleKnown(from int, m wire.Message) {
+	p := &x.peers[from]
+	forThis := m.To == x.life
+	switch {
+	case m.Kind == wire.Fetch && p.anew:
+		x.refuse(from)
+	case m.Kind == wire.Fetch && (forThis || m.To == 0):
+		x.onFetch(from, m)
+	case m.Kind == wire.Fetch:
+		x.send(from, wire.Message{Kind: wire.Here}) // it does not know that this node has begun anew
+	case m.Kind == wire.Who:
+		x.send(from, wire.Message{Kind: wire.Here, Number: m.Number})
+	case m.Kind == wire.Done:
+		p.done = max(p.done, m.Number)
+	case !forThis:
+	case m.Kind == wire.Answer, m.Kind == wire.Part:
+		x.onPart(from, m)
+	case m.Kind == wire.Pending:
+		p.ask(clock.Now())
+	case m.Kind == wire.Former:
+		p.former = true
 	}
 }
 

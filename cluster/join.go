@@ -150,6 +150,17 @@ func (m *Membership) discover(ctx context.Context) error {
 	}
 }
 
+// awaitTurn waits until turn is completed, for d at most. Errors: ctx's, and those of
+// mcd.Endpoint.Await.
+func awaitTurn(ctx context.Context, ep *mcd.Endpoint, turn *mcd.Completion, d time.Duration) error {
+	again, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	if err := ep.Await(again, turn); err != nil && again.Err() == nil {
+		return err
+	}
+	return ctx.Err()
+}
+
 // receive handles announcements, in the endpoint's progress.
 func (m *Membership) receive(batch []mcd.Message, _ bool) {
 	m.mu.Lock()

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -136,5 +137,35 @@ func TestRestartedNodeIsAnswered_ByTheNetworkThatIsLeft(t *testing.T) {
 		if r := joinAll([]*mcd.Endpoint{s.node(mcd.Config{Node: 1}, links...)}, 2, time.Minute)[0]; r.err != nil {
 			t.Error(r.err)
 		}
+	})
+}
+
+// A node that dies while others seek, and begins anew at another address, is let in at that, once it
+// was silent at the first one.
+func TestRestartedNodeAtAnotherAddress_WhileOthersSeek(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSegment(t, 1)
+		var joining sync.WaitGroup
+		join := func(e *mcd.Endpoint, limit time.Duration, want error) {
+			joining.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), limit)
+				defer cancel()
+				if _, err := cluster.Join(ctx, e, cluster.Config{Nodes: 4, Name: "n"}); !errors.Is(err, want) {
+					t.Errorf("node %d at %v: %v, want %v", e.Node(), e.MAC(0), err, want)
+				}
+			})
+		}
+		for k := range mcd.NodeID(2) {
+			join(s.node(mcd.Config{Node: k}), 5*time.Second, nil)
+		}
+		dies := s.node(mcd.Config{Node: 2})
+		join(dies, time.Second, mcd.ErrClosed)
+		time.Sleep(100 * time.Millisecond) // virtual, as below
+		restart(t, dies)
+		time.Sleep(300 * time.Millisecond)
+		join(s.node(mcd.Config{Node: 2}), 5*time.Second, nil)
+		time.Sleep(200 * time.Millisecond)
+		join(s.node(mcd.Config{Node: 3}), 5*time.Second, nil)
+		joining.Wait()
 	})
 }

@@ -117,6 +117,7 @@ f.b_done_to   = ProtoField.uint32("rawlane.barrier.completed_to", "Completed to 
 f.b_rank      = ProtoField.uint16("rawlane.barrier.rank", "Rank that is gone")
 f.b_reason    = ProtoField.uint8("rawlane.barrier.reason", "Reason", base.DEC, reasons)
 f.d_seeking   = ProtoField.bool("rawlane.discovery.seeking", "Seeking", 8, nil, 0x01)
+f.d_failed    = ProtoField.bool("rawlane.discovery.failed", "Failed: the sender is of no cluster", 8, nil, 0x04)
 f.d_nodes     = ProtoField.uint16("rawlane.discovery.nodes", "Nodes that the sender expects")
 f.d_network   = ProtoField.uint8("rawlane.discovery.network", "Network")
 f.d_address   = ProtoField.ether("rawlane.discovery.address", "Address on a network")
@@ -127,7 +128,9 @@ f.d_path      = ProtoField.uint8("rawlane.discovery.path", "Path to nodes of its
   { [0] = "kernel", [1] = "memory", [2] = "process" })
 f.d_host      = ProtoField.string("rawlane.discovery.host", "Host")
 f.exchange    = ProtoField.string("rawlane.exchange.kind", "Message of an exchange")
-f.x_number    = ProtoField.uint32("rawlane.exchange.number", "Request or round")
+f.x_sender    = ProtoField.uint32("rawlane.exchange.incarnation", "Incarnation of the sender", base.HEX)
+f.x_receiver  = ProtoField.uint32("rawlane.exchange.receiver", "Incarnation of the receiver (0: not known, or all)", base.HEX)
+f.x_number    = ProtoField.uint32("rawlane.exchange.number", "Request, question or round")
 f.x_offset    = ProtoField.uint32("rawlane.exchange.offset", "Offset")
 f.x_length    = ProtoField.uint32("rawlane.exchange.length", "Length (4294967295: none yet)")
 
@@ -489,6 +492,7 @@ local function announcement(b, tree)
     return " | malformed"
   end
   tree:add(f.d_seeking, b(1, 1))
+  tree:add(f.d_failed, b(1, 1))
   tree:add(f.d_network, b(3, 1))
   tree:add(f.d_nodes, b(4, 2))
   for i = 0, nics - 1 do tree:add(f.d_address, b(7 + 6 * i, 6)) end
@@ -503,21 +507,24 @@ local function announcement(b, tree)
   return string.format(' | announcement of one of %d nodes, "%s"', b(4, 2):uint(), host)
 end
 
-local exchange_kinds = { "request", "answer", "pending", "fetch", "part", "done" }
+local exchange_kinds = { "request", "answer", "pending", "fetch", "part", "done", "who", "here", "former" }
+local EXCHANGE_VERSION = 7
 
 -- A message of an exchange. Returns what to say of it.
 local function exchange(b, tree)
-  local kind = b:len() >= 16 and exchange_kinds[b(0, 1):uint()]
+  local kind = b:len() >= 24 and b(0, 1):uint() == EXCHANGE_VERSION and exchange_kinds[b(1, 1):uint()]
   if not kind then
     tree:add_proto_expert_info(e.record)
     return " | malformed"
   end
-  tree:add(f.exchange, b(0, 1), kind)
-  tree:add(f.x_number, b(4, 4))
-  tree:add(f.x_offset, b(8, 4))
-  tree:add(f.x_length, b(12, 4))
-  if b:len() > 16 then tree:add(f.data, b(16)) end
-  return string.format(" | exchange: %s %d", kind, b(4, 4):uint())
+  tree:add(f.exchange, b(1, 1), kind)
+  tree:add(f.x_sender, b(4, 4))
+  tree:add(f.x_receiver, b(8, 4))
+  tree:add(f.x_number, b(12, 4))
+  tree:add(f.x_offset, b(16, 4))
+  tree:add(f.x_length, b(20, 4))
+  if b:len() > 24 then tree:add(f.data, b(24)) end
+  return string.format(" | exchange: %s %d", kind, b(12, 4):uint())
 end
 
 -- What a whole message to a port says, if it is a port of ours, and of a kind that is sent there.

@@ -363,6 +363,10 @@ func (e *Endpoint) noteForeign(from transport.MAC, version int) {
 	e.foreign.Store(uint64(version)<<48 | packMAC(from))
 }
 
+// Done returns a channel that is closed as all waits end: when the endpoint is closed, or has lost
+// all its links. It is for layers above whose goroutines end with the endpoint.
+func (e *Endpoint) Done() <-chan struct{} { return e.ended }
+
 // Close closes the ports and the links, ends all waits with ErrClosed, also those for completions
 // of layers above, and waits for the endpoint's goroutines. Further calls wait until it is closed,
 // and do nothing. Receive functions must not call it.

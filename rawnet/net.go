@@ -93,7 +93,7 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Net, error) {
 	cfg.Names = maps.Clone(cfg.Names)
 	n := &Net{ep: ep, cfg: cfg, over: make(chan struct{})}
 	n.mux = mux.New(mux.Config{First: incarnation.New64(), Window: cfg.Window, MaxStreams: cfg.MaxConns})
-	n.packets.conns = map[string]*PacketConn{}
+	n.packets.conns, n.packets.life = map[string]*PacketConn{}, incarnation.New()
 	n.ended, n.end = context.WithCancel(context.Background())
 	if err := n.open(); err != nil {
 		return nil, fmt.Errorf("rawnet: %w", err)

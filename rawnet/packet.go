@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -30,6 +29,7 @@ type packets struct {
 	port  *mcd.Port  // nil: nobody has listened yet
 	conns map[string]*PacketConn
 	spare [][]byte // memory of packets that were read
+	life  uint32   // what tells the names that this Net makes from those of a former life of its node
 	named int      // how many got a name of their own
 	stats PacketCounters
 }
@@ -97,11 +97,12 @@ func (n *Net) ListenPacket(service string) (*PacketConn, error) {
 	return p, nil
 }
 
-// clientAddr returns an address that nobody else has. The caller holds mu.
+// clientAddr returns an address that nobody else has, nor had before this node began anew: an
+// answer to a former life finds nobody. The caller holds mu.
 func (n *Net) clientAddr() Addr {
 	for {
 		n.packets.named++
-		service := "client " + strconv.Itoa(n.packets.named)
+		service := fmt.Sprintf("client %08x %d", n.packets.life, n.packets.named)
 		if n.packets.conns[service] == nil {
 			return Addr{n.ep.Node(), service}
 		}

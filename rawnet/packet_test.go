@@ -16,6 +16,7 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/rawnet"
+	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fabric"
 	"github.com/rawlane/rawlane/transport/fault"
 )
@@ -287,6 +288,62 @@ func TestPacketConn_NamesOfClients(t *testing.T) {
 		if len(names) != 6 {
 			t.Errorf("%v", names)
 		}
+	})
+}
+
+// An answer to a client of a node's former life does not reach one of its next life.
+func TestPacketConn_AnswersToAFormerLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, err := fabric.New(fabric.Config{})
+		must(t, err)
+		sw := f.AddSwitch("s")
+		var table []mcd.Node
+		open := func(id mcd.NodeID) (*mcd.Endpoint, *rawnet.Net) {
+			l, err := f.Attach(sw, fabric.Station{MAC: table[id].MACs[0]})
+			must(t, err)
+			e, err := mcd.Open(mcd.Config{Node: id, Nodes: table, Spin: -1}, l)
+			must(t, err)
+			n, err := rawnet.Open(e, rawnet.Config{})
+			must(t, err)
+			return e, n
+		}
+		for id := range mcd.NodeID(2) {
+			table = append(table, mcd.Node{ID: id, MACs: []transport.MAC{{2, 0, 0, 0, 0, byte(1 + id)}}})
+		}
+		ea, a := open(0)
+		server, err := a.ListenPacket("dns")
+		must(t, err)
+		to := server.LocalAddr()
+		var clients [2]net.Addr // that the server has heard, one of each life
+		var read string
+		for life := range clients {
+			e, n := open(1)
+			client, err := n.ListenPacket("")
+			must(t, err)
+			question := fmt.Sprintf("of life %d", life)
+			_, err = client.WriteTo([]byte(question), to)
+			must(t, err)
+			b := make([]byte, 100)
+			k, from, err := server.ReadFrom(b)
+			if clients[life] = from; err != nil || string(b[:k]) != question {
+				t.Fatalf("%q, %v", b[:k], err)
+			}
+			if life > 0 {
+				for k, from := range clients {
+					_, err := server.WriteTo(fmt.Appendf(nil, "answer to life %d", k), from)
+					must(t, err)
+				}
+				must(t, client.SetReadDeadline(time.Now().Add(time.Minute)))
+				k, _, err := client.ReadFrom(b)
+				must(t, err)
+				read = string(b[:k])
+			}
+			must(t, errors.Join(n.Close(), e.Close()))
+		}
+		if read != "answer to life 1" {
+			t.Errorf("the second life has read %q", read)
+		}
+		must(t, errors.Join(a.Close(), ea.Close()))
 	})
 }
 

@@ -126,7 +126,7 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Domain, error) {
 		return nil, fmt.Errorf("rpc: %w", err)
 	}
 	d.frame = d.layer.Domain.MaxFrameRecord()
-	d.running.Go(d.sweep) // until Close
+	d.running.Go(d.sweep) // until Close, or the endpoint's end
 	return d, nil
 }
 
@@ -143,10 +143,12 @@ func (d *Domain) Counters() Counters {
 // sweep looks at the nodes, from time to time. The probing of those with which there are no calls
 // ends: so the domain below is not told of each call. Of the others, those that the table did not
 // have when they were called first are probed from now on. If another port's function, which may
-// run in a wait, ends the goroutine, another one goes on.
+// run in a wait, ends the goroutine, another one goes on. With the endpoint's end, or the domain's,
+// there is nobody left to probe.
 func (d *Domain) sweep() {
+	over := false
 	defer func() {
-		if !d.isClosed() {
+		if !over && !d.isClosed() {
 			d.running.Go(d.sweep) // until Close, as this one
 		}
 	}()
@@ -154,6 +156,10 @@ func (d *Domain) sweep() {
 	for {
 		select {
 		case <-d.ended.Done():
+			over = true
+			return
+		case <-d.ep.Done():
+			over = true
 			return
 		case <-tick:
 		}

@@ -4,8 +4,12 @@ import (
 	"context"
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 	"weak"
+
+	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/mcd/mcdtest"
 )
 
 // The context of a handler that has returned takes no memory, though its deadline is far ahead.
@@ -31,4 +35,23 @@ func TestCallContext_LeavesNoTimer(t *testing.T) {
 	if left > 1 {
 		t.Errorf("%d of %d contexts take memory", left, calls)
 	}
+}
+
+// A domain whose endpoint is closed, and that nobody closes, leaves no goroutine: one would keep the
+// memory of both.
+func TestDomain_LeavesNothingBehindItsEndpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps, closeAll, err := mcdtest.Start(2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range eps {
+			if _, err := Open(e, Config{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := closeAll(); err != nil {
+			t.Error(err)
+		}
+	}) // it panics where a goroutine is left
 }

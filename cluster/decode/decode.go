@@ -2,7 +2,7 @@
 // it imported, mcd/decode's Message.Records returns them, for messages to their ports.
 //
 //	announcement of one of 4 nodes, "alpha", network 0 of 02:00:00:00:00:01, seeking
-//	exchange: part 3, 3 bytes from 1 on, of 9
+//	exchange: part 3 of life 0000001a to 0000002b, 3 bytes from 1 on, of 9
 package decode
 
 import (
@@ -27,6 +27,7 @@ func Register(port uint8) { decode.RegisterPort(port, readExchange, decode.Unica
 // Announcement is what a node says of itself.
 type Announcement struct {
 	Seeking  bool            `json:"seeking,omitempty"` // it does not know all nodes yet
+	Failed   bool            `json:"failed,omitempty"`  // it is of no cluster
 	Nodes    int             `json:"nodes"`             // how many it expects
 	Network  int             `json:"network"`           // that this was sent over
 	Networks []transport.MAC `json:"networks"`          // its address on each
@@ -54,6 +55,9 @@ func (a *Announcement) String() string {
 	if a.Seeking {
 		s += ", seeking"
 	}
+	if a.Failed {
+		s += ", failed"
+	}
 	if p := a.Place; p != nil {
 		s += fmt.Sprintf(", host %s, cores %s, %d at one time, by %v", p.Host, p.Cores, p.Usable, p.Path)
 	}
@@ -69,7 +73,7 @@ func readAnnouncement(payload []byte) []decode.Record {
 		return []decode.Record{decode.Malformed{Reason: "announcement", Rest: payload}}
 	}
 	r := &Announcement{
-		Seeking: a.Seeking, Nodes: int(a.Size), Network: int(a.NIC), Networks: a.MACs, Host: a.Name,
+		Seeking: a.Seeking, Failed: a.Failed, Nodes: int(a.Size), Network: int(a.NIC), Networks: a.MACs, Host: a.Name,
 	}
 	if p := a.Place; p.Host != 0 {
 		r.Place = &Place{fmt.Sprintf("%016x", p.Host), fmt.Sprintf("%016x", p.Cores), p.Usable, p.Path}
@@ -79,19 +83,21 @@ func readAnnouncement(payload []byte) []decode.Record {
 
 // Exchange is a message of an Exchanger.
 type Exchange struct {
-	Kind   string `json:"exchange"`       // request, answer, pending, fetch, part, done
-	Number uint32 `json:"number"`         // of the request, or the round
-	Offset uint32 `json:"offset"`         // in the answer or blob
-	Length uint32 `json:"length"`         // of the whole answer or blob
-	None   bool   `json:"none,omitempty"` // of a part: there is no blob yet
-	Bytes  int    `json:"bytes"`          // of data
+	Kind        string `json:"exchange"`       // request, answer, pending, fetch, part, done, who, here, former
+	Incarnation string `json:"incarnation"`    // of the sender, in hexadecimal
+	Receiver    string `json:"receiver"`       // incarnation; 0: not heard yet, or all
+	Number      uint32 `json:"number"`         // of the request or question, or the round
+	Offset      uint32 `json:"offset"`         // in the answer or blob
+	Length      uint32 `json:"length"`         // of the whole answer or blob
+	None        bool   `json:"none,omitempty"` // of a part: there is no blob yet
+	Bytes       int    `json:"bytes"`          // of data
 
 	data []byte
 }
 
 // String puts e on one line.
 func (e *Exchange) String() string {
-	s := fmt.Sprintf("exchange: %s %d", e.Kind, e.Number)
+	s := fmt.Sprintf("exchange: %s %d of life %s to %s", e.Kind, e.Number, e.Incarnation, e.Receiver)
 	switch {
 	case e.None:
 		return s + ", there is none yet"
@@ -114,6 +120,7 @@ func readExchange(payload []byte) []decode.Record {
 		return []decode.Record{decode.Malformed{Reason: "message of an exchange", Rest: payload}}
 	}
 	e := &Exchange{Kind: m.Kind.String(), Number: m.Number, Offset: m.Offset, Length: m.Length,
+		Incarnation: fmt.Sprintf("%08x", m.From), Receiver: fmt.Sprintf("%08x", m.To),
 		Bytes: len(m.Data), data: m.Data}
 	if m.Kind == wire.Part && m.Length == wire.NotPosted {
 		e.None, e.Length = true, 0

@@ -28,20 +28,24 @@ var golden = []struct {
 		`announcement of one of 2 nodes, "a?", network 0 of 02:00:00:00:00:01`},
 	{"with a place", discovery, "01 02 01 00 0002 01 020000000001 61 0123456789abcdef 000000000000000f 0002 01 00",
 		`announcement of one of 2 nodes, "a", network 0 of 02:00:00:00:00:01, host 0123456789abcdef, cores 000000000000000f, 2 at one time, by memory`},
+	{"of a node that has failed", discovery, "01 05 01 00 0002 01 020000000001 61",
+		`announcement of one of 2 nodes, "a", network 0 of 02:00:00:00:00:01, seeking, failed`},
 	{"with a place cut off", discovery, "01 02 01 00 0002 00 020000000001 0123456789abcdef 000000000000000f 0002 01",
 		`[malformed announcement, 32 bytes] "\x01"`},
 	{"an announcement of another version", discovery, "02 01 02 01 0004 05" + macs + "616c706861", `[malformed announcement, 24 bytes] "\x02"`},
 	{"without an address", discovery, "01 01 00 00 0004 00", `[malformed announcement, 7 bytes] "\x01"`},
-	{"a request", exchange, "01 000000 00000007 00000000 00000000 6869", `exchange: request 7, from 0 on, 2 bytes "hi"`},
-	{"an answer", exchange, "02 000000 00000007 00000001 00000003 6869", `exchange: answer 7, 2 bytes from 1 on, of 3 "hi"`},
-	{"pending", exchange, "03 000000 00000007 00000000 00000000", "exchange: pending 7"},
-	{"a fetch", exchange, "04 000000 00000003 00000005 00000000", "exchange: fetch 3, from 5 on"},
-	{"a part", exchange, "05 000000 00000003 00000001 00000009 74776f", `exchange: part 3, 3 bytes from 1 on, of 9 "two"`},
-	{"a part of none", exchange, "05 000000 00000003 00000000 ffffffff", "exchange: part 3, there is none yet"},
-	{"done", exchange, "06 000000 00000003 00000000 00000000", "exchange: done 3"},
-	{"no kind", exchange, "00 000000 00000003 00000000 00000000", `[malformed message of an exchange, 16 bytes] "\x00"`},
-	{"an unknown kind", exchange, "07 000000 00000003 00000000 00000000", `[malformed message of an exchange, 16 bytes] "\a"`},
-	{"cut off", exchange, "06 000000 00000003 00000000 000000", `[malformed message of an exchange, 15 bytes] "\x06"`},
+	{"a request", exchange, "07 01 0000 0000001a 0000002b 00000007 00000000 00000000 6869", `exchange: request 7 of life 0000001a to 0000002b, from 0 on, 2 bytes "hi"`},
+	{"an answer", exchange, "07 02 0000 0000001a 0000002b 00000007 00000001 00000003 6869", `exchange: answer 7 of life 0000001a to 0000002b, 2 bytes from 1 on, of 3 "hi"`},
+	{"pending", exchange, "07 03 0000 0000001a 0000002b 00000007 00000000 00000000", "exchange: pending 7 of life 0000001a to 0000002b"},
+	{"a fetch", exchange, "07 04 0000 0000001a 0000002b 00000003 00000005 00000000", "exchange: fetch 3 of life 0000001a to 0000002b, from 5 on"},
+	{"a part", exchange, "07 05 0000 0000001a 0000002b 00000003 00000001 00000009 74776f", `exchange: part 3 of life 0000001a to 0000002b, 3 bytes from 1 on, of 9 "two"`},
+	{"a part of none", exchange, "07 05 0000 0000001a 0000002b 00000003 00000000 ffffffff", "exchange: part 3 of life 0000001a to 0000002b, there is none yet"},
+	{"done", exchange, "07 06 0000 0000001a 00000000 00000003 00000000 00000000", "exchange: done 3 of life 0000001a to 00000000"},
+	{"former", exchange, "07 09 0000 0000001a 0000002b 00000000 00000000 00000000", "exchange: former 0 of life 0000001a to 0000002b"},
+	{"of the version before", exchange, "05 000000 00000003 00000001 00000009 74776f 0000 0000 0000", `[malformed message of an exchange, 25 bytes] "\x05"`},
+	{"no kind", exchange, "07 00 0000 0000001a 0000002b 00000003 00000000 00000000", `[malformed message of an exchange, 24 bytes] "\a"`},
+	{"an unknown kind", exchange, "07 0a 0000 0000001a 0000002b 00000003 00000000 00000000", `[malformed message of an exchange, 24 bytes] "\a"`},
+	{"cut off", exchange, "07 06 0000 0000001a 0000002b 00000003 00000000 000000", `[malformed message of an exchange, 23 bytes] "\a"`},
 }
 
 func TestRecords(t *testing.T) {
@@ -60,7 +64,7 @@ func TestRecords(t *testing.T) {
 
 // Another port of exchanges is read once it is registered.
 func TestRegister(t *testing.T) {
-	done := golden[13]
+	done := golden[14]
 	b := decodetest.Unhex(t, done.bytes)
 	if n := len(decodetest.Records(decode.Unicast, 17, b)); n != 0 {
 		t.Errorf("%d records", n)
@@ -76,8 +80,8 @@ func TestJSON(t *testing.T) {
 	for i, want := range map[int]string{
 		0:  `{"seeking":true,"nodes":4,"network":1,"networks":["02:00:00:00:00:01","02:00:00:00:00:02"],"host":"alpha"}`,
 		3:  `{"nodes":2,"network":0,"networks":["02:00:00:00:00:01"],"host":"a","place":{"host":"0123456789abcdef","cores":"000000000000000f","usable":2,"path":1}}`,
-		11: `{"exchange":"part","number":3,"offset":1,"length":9,"bytes":3}`,
-		12: `{"exchange":"part","number":3,"offset":0,"length":0,"none":true,"bytes":0}`,
+		12: `{"exchange":"part","incarnation":"0000001a","receiver":"0000002b","number":3,"offset":1,"length":9,"bytes":3}`,
+		13: `{"exchange":"part","incarnation":"0000001a","receiver":"0000002b","number":3,"offset":0,"length":0,"none":true,"bytes":0}`,
 	} {
 		all := decodetest.Records(decode.Unicast, golden[i].port, decodetest.Unhex(t, golden[i].bytes))
 		if b, err := json.Marshal(all[0]); err != nil || string(b) != want {

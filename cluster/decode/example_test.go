@@ -10,9 +10,9 @@ import (
 
 func Example() {
 	message := decode.Message{Kind: decode.Unicast, DstPort: 252} // of a capture, by DecodeFromBytes
-	message.Payload, _ = hex.DecodeString("05000000" + "00000003" + "00000001" + "00000009" + "74776f")
+	message.Payload, _ = hex.DecodeString("07050000" + "0000001a" + "0000002b" + "00000003" + "00000001" + "00000009" + "74776f")
 	for _, r := range message.Records() {
 		fmt.Printf("%v: %q\n", r, r.Data())
 	}
-	// Output: exchange: part 3, 3 bytes from 1 on, of 9: "two"
+	// Output: exchange: part 3 of life 0000001a to 0000002b, 3 bytes from 1 on, of 9: "two"
 }

@@ -23,9 +23,10 @@ var summaryFields = []string{
 	"barrier.heard", "barrier.group", "barrier.epoch", "barrier.generation", "barrier.algorithm",
 	"barrier.incarnation", "barrier.receiver", "barrier.known", "barrier.own", "barrier.lowest", "barrier.answers",
 	"barrier.completed", "barrier.completed_to", "barrier.rank", "barrier.reason",
-	"discovery.seeking", "discovery.nodes", "discovery.network", "discovery.address",
+	"discovery.seeking", "discovery.failed", "discovery.nodes", "discovery.network", "discovery.address",
 	"discovery.place", "discovery.cores", "discovery.usable", "discovery.path",
-	"exchange.kind", "exchange.number", "exchange.offset", "exchange.length", "data",
+	"exchange.kind", "exchange.incarnation", "exchange.receiver", "exchange.number", "exchange.offset",
+	"exchange.length", "data",
 }
 
 // summary is what a reader says of a message: the values of fields, and how often something is
@@ -74,6 +75,7 @@ func summarise(t *testing.T, m *decode.Message) string {
 			s.addBarrier(r)
 		case *clusterdecode.Announcement:
 			s.add("discovery.seeking", r.Seeking)
+			s.add("discovery.failed", r.Failed)
 			s.add("discovery.nodes", r.Nodes)
 			s.add("discovery.network", r.Network)
 			for _, mac := range r.Networks {
@@ -87,6 +89,8 @@ func summarise(t *testing.T, m *decode.Message) string {
 			}
 		case *clusterdecode.Exchange:
 			s.add("exchange.kind", r.Kind)
+			s.add("exchange.incarnation", "0x"+r.Incarnation)
+			s.add("exchange.receiver", "0x"+r.Receiver)
 			s.add("exchange.number", r.Number)
 			s.add("exchange.offset", r.Offset)
 			length := r.Length
@@ -199,4 +203,4 @@ func TestWiresharkDissector_Records(t *testing.T) {
 
 // flags are fields that are true or false.
 var flags = map[string]bool{"barrier.entered": true, "barrier.decided": true, "barrier.query": true,
-	"barrier.heard": true, "discovery.seeking": true}
+	"barrier.heard": true, "discovery.seeking": true, "discovery.failed": true}

@@ -32,6 +32,7 @@ const (
 
 	flagSeeking = 0x01
 	flagPlace   = 0x02
+	flagFailed  = 0x04
 
 	// From the end of the name on, with flagPlace.
 	offHost   = 0
@@ -53,6 +54,7 @@ type Place struct {
 // Announcement is what a node broadcasts of itself. Its number is in the message's header.
 type Announcement struct {
 	Seeking bool   // it has not heard all others yet, and wants answers
+	Failed  bool   // it has found a fault, and is of no cluster
 	Size    uint16 // how many nodes it expects
 	NIC     uint8  // the network that this was sent over
 	MACs    []transport.MAC
@@ -68,6 +70,9 @@ func (a *Announcement) Append(b []byte) []byte {
 	flags := byte(0)
 	if a.Seeking {
 		flags = flagSeeking
+	}
+	if a.Failed {
+		flags |= flagFailed
 	}
 	if a.Place.Host != 0 {
 		flags |= flagPlace
@@ -106,6 +111,7 @@ func Parse(b []byte) (a Announcement, err error) {
 	}
 	a = Announcement{
 		Seeking: b[offFlags]&flagSeeking != 0,
+		Failed:  b[offFlags]&flagFailed != 0,
 		Size:    uint16(b[offSize])<<8 | uint16(b[offSize+1]),
 		NIC:     b[offNIC],
 		Name:    printable(string(b[end : end+nameLen])),

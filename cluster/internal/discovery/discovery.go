@@ -4,11 +4,16 @@
 //	Seeking   deadline                 Seeking   "I am k, seeking"; the interval doubles
 //	Seeking   a new node               Seeking   "I am k, seeking" soon
 //	Seeking   the last other node      Settling  "I am k, complete" soon
-//	Seeking   a conflict               Failed    "I am k", so that the other one notices too
+//	Seeking   a conflict               Failed    "I am k, failed": the other one notices too
 //	Seeking   another size, 3 times    Failed    the same; before that, nothing
 //	Seeking   other NICs, 3 times      Failed    the same
+//	Seeking   a number's other address Seeking   -; the number does not count as heard: until its
+//	                                             first address is heard again, a conflict, or was
+//	                                             silent: the node has begun anew
+//	Seeking   "I am j, failed"         Seeking   -; j does not count as heard
 //	Settling  "I am j, seeking"        Settling  "I am k, complete" soon
-//	Settling  a conflict               Failed    "I am k"
+//	Settling  a conflict               Failed    "I am k, failed"
+//	Settling  the last two above       Seeking   as there
 //	Settling  SettleInterval is over   Complete  -
 //	Complete  "I am j, seeking"        Complete  "I am k, complete" to j, once per AnswerInterval
 //	any       a known node elsewhere   same      as above; it has begun anew, and has a new place
@@ -59,6 +64,9 @@ const (
 	// SettleInterval is how long a node that has heard all others listens for conflicts: the time
 	// of a few answers.
 	SettleInterval = 5 * time.Millisecond
+	// silentFor is how long a node is silent whose number another one claims, before that one takes
+	// its place: it has begun anew. If it is there, it seeks, or answers this node, meanwhile.
+	silentFor = 3 * LastInterval
 )
 
 // State of a Discovery.
@@ -136,6 +144,7 @@ type Discovery struct {
 	moves    int                      // places that have changed
 	answered map[uint16]monotime.Time // Complete: when a station was answered last
 	suspects map[uint16]suspicion     // by number: 65,536 at most
+	doubts   map[uint16]doubt         // of stations that were heard, and do not count
 }
 
 // New begins discovery among nodes 0 to size-1. The seed spreads the announcements of nodes that
@@ -145,6 +154,7 @@ func New(now monotime.Time, self Station, size int, seed uint64) *Discovery {
 		self: self, size: size, seed: seed, interval: FirstInterval, next: now,
 		heard: make(map[uint16]Station), byMAC: make(map[transport.MAC]uint16),
 		answered: make(map[uint16]monotime.Time), suspects: make(map[uint16]suspicion),
+		doubts: make(map[uint16]doubt),
 	}
 	for _, mac := range self.MACs {
 		d.byMAC[mac] = self.Node
@@ -173,7 +183,9 @@ func (d *Discovery) Moves() int { return d.moves }
 // Missing returns the numbers of nodes that were not heard.
 func (d *Discovery) Missing() (nodes []uint16) {
 	for k := range d.size {
-		if _, ok := d.heard[uint16(k)]; !ok && uint16(k) != d.self.Node {
+		_, ok := d.heard[uint16(k)]
+		_, doubted := d.doubts[uint16(k)]
+		if (!ok || doubted) && uint16(k) != d.self.Node {
 			nodes = append(nodes, uint16(k))
 		}
 	}
@@ -201,6 +213,7 @@ func (d *Discovery) Advance(now monotime.Time, out []Send) []Send {
 	if !ok || now.Before(at) {
 		return out
 	}
+	d.endDoubts(now)
 	switch {
 	case d.state == Seeking && !now.Before(d.next):
 		d.next = now.Add(d.interval + d.jitter())
@@ -269,12 +282,20 @@ func (d *Discovery) Handle(
 	}
 	s := Station{Node: node, MACs: a.MACs, Name: a.Name, NIC: nic, Place: a.Place}
 	if f := d.check(&s, a, nic); f.Kind != NoFault {
-		if d.state != Complete && !d.isSure(now, f) {
+		if d.state != Complete && !d.isSure(now, f) || d.mayHaveBegunAnew(now, f, a) {
 			return out
 		}
 		return d.refuse(now, f, out)
 	}
 	delete(d.suspects, node)
+	if d.state != Complete {
+		if f := d.hearDoubted(now, s, a); f.Kind != NoFault {
+			return d.refuse(now, f, out)
+		}
+		if a.Failed {
+			return out
+		}
+	}
 	if _, known := d.heard[node]; !known {
 		d.enter(now, s)
 		return d.answer(now, out)
@@ -324,6 +345,7 @@ func (d *Discovery) refuse(now monotime.Time, f Fault, out []Send) []Send {
 	switch {
 	case d.state != Complete:
 		out = d.announce(now, out)
+		out[len(out)-1].Announcement.Failed = true
 		d.state = Failed
 		return out
 	case f.A.Node == d.self.Node:
@@ -338,7 +360,12 @@ func (d *Discovery) enter(now monotime.Time, s Station) {
 	for _, mac := range s.MACs {
 		d.byMAC[mac] = s.Node
 	}
-	if len(d.heard) == d.size-1 {
+	d.settle(now)
+}
+
+// settle begins to settle if all others were heard, and count.
+func (d *Discovery) settle(now monotime.Time) {
+	if d.state == Seeking && len(d.heard) == d.size-1 && len(d.doubts) == 0 {
 		d.state = Settling
 		d.settled = now.Add(SettleInterval)
 	}

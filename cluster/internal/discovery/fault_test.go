@@ -41,6 +41,7 @@ func TestFault_Names(t *testing.T) {
 		a.NIC = uint8(c.said)
 		m.Handle(now, c.s.Node, c.s.MACs[c.said], c.nic, a, nil)
 		c.s.NIC = c.nic
+		m.Handle(now, 1, mac(1, 0), 0, heard, nil) // whose place is claimed: it is there still
 		if want := (Fault{Kind: c.kind, A: c.a, B: c.s, Size: c.size}); !reflect.DeepEqual(m.Fault(), want) {
 			t.Errorf("%s: %+v, want %+v", c.name, m.Fault(), want)
 		}

@@ -225,8 +225,8 @@ func TestDump_Barriers(t *testing.T) {
 	for _, want := range []string{
 		`254 unicast .* \| barrier \d+ of group [0-9a-f]{16} epoch 1, generation 2: notify, label \d+\n`,
 		`254 multicast .* \| barrier \d+ of group [0-9a-f]{16} epoch 1, generation 2: notify, label \d+\n`,
-		`252 unicast .* \| exchange: (fetch|part) 1,`,
-		`252 broadcast .* \| exchange: done 1\n`,
+		`252 unicast .* \| exchange: (fetch|part) 1 of life [0-9a-f]{8} to [0-9a-f]{8},`,
+		`252 broadcast .* \| exchange: done 1 of life [0-9a-f]{8} to 0{8}\n`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out) {
 			t.Errorf("%s is not shown", want)
