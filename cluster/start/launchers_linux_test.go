@@ -62,6 +62,26 @@ func TestMain_OneFailsUnderMPICH(t *testing.T) {
 	}
 }
 
+// A node that gives up on others says why, and then its launcher ends them.
+func TestMain_GivesUpUnderMPICH(t *testing.T) {
+	path, err := exec.LookPath("mpirun.mpich")
+	if err != nil {
+		t.Skip("mpirun.mpich is not installed")
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "-n", "2", "sh", "-c", `test $PMI_RANK = 1 && exec sleep 300; exec "$0"`, program)
+	cmd.Env = append(os.Environ(), envProgram+"=impatient", "RAWLANE_SHM_DIR="+testbed.SocketDir(t))
+	out, err := cmd.CombinedOutput()
+	if err == nil || ctx.Err() != nil || !strings.Contains(string(out), "not all of the 2 processes have come within") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // Processes that a launcher without a store has started on several hosts find each other by their
 // interfaces: the only ones that there are.
 func TestMain_OneProcessToAHost(t *testing.T) {
