@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -88,6 +89,9 @@ type remote struct {
 	verb    *runVerb
 	say     func(format string, args ...any) // tells the user
 
+	mu   sync.Mutex
+	left map[string]string // of folders: what is not removed
+
 	connecting map[string]chan struct{} // has an element for each connection to a host that is on its way
 	connected  []func()                 // of each node, once it is started
 }
@@ -127,7 +131,7 @@ func (r *runVerb) onHosts(cmd *cobra.Command, program string) (at *place, err er
 	}
 	job := &remote{
 		shell: shell, program: path, hosts: spread(list, n), share: map[string]int{},
-		folders: map[string]string{}, job: rand.Text(), verb: r, say: cmd.PrintErrf,
+		folders: map[string]string{}, left: map[string]string{}, job: rand.Text(), verb: r, say: cmd.PrintErrf,
 		connecting: map[string]chan struct{}{}, connected: make([]func(), n),
 	}
 	for _, h := range job.hosts {
@@ -137,18 +141,20 @@ func (r *runVerb) onHosts(cmd *cobra.Command, program string) (at *place, err er
 		job.slot = append(job.slot, job.share[h])
 		job.share[h]++
 	}
+	stop := job.hearSignals()
 	if err = job.findAddrs(cmd.Context()); err == nil {
 		err = job.prepare(cmd.Context())
 	}
 	if cmd.Context().Err() != nil {
 		err = context.Cause(cmd.Context()) // not what became of the shells
 	}
+	tidyUp := func() error { defer stop(); return job.tidyUp() }
 	if err != nil {
-		job.tidyUp()
+		_ = tidyUp() // it says what stays
 		return nil, err
 	}
 	return &place{
-		start: job.start, env: job.env, close: job.tidyUp, nodes: n, remote: job.command,
+		start: job.start, env: job.env, close: tidyUp, nodes: n, remote: job.command,
 		connected: func(node int) { job.connected[node]() },
 	}, nil
 }
@@ -283,7 +289,7 @@ func (r *remote) lookup(ctx context.Context, host string) ([]net.IPAddr, error) 
 
 // unpack makes a folder on a host, and prints its name. If what it is to hold does not arrive
 // whole, or nobody hears the name, nothing stays.
-const unpack = `umask 077; trap "" HUP PIPE TERM; ` +
+const unpack = `umask 077; trap "" HUP INT PIPE TERM; ` +
 	`d=$(mktemp -d "${TMPDIR:-/tmp}/rawlane-XXXXXXXX") || exit; ` +
 	`tar xf - -C "$d" && echo "$d" || { rm -rf "$d"; exit 1; }`
 
@@ -305,10 +311,10 @@ func (r *remote) prepare(ctx context.Context) error {
 	if err := errors.Join(err, w.Close()); err != nil {
 		return err
 	}
-	var mu sync.Mutex
 	var errs error
 	onEach(r.share, func(host string) {
 		c := r.on(ctx, host, unpack)
+		c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) } // unpack does not stop half-way
 		c.Stdin = bytes.NewReader(archive.Bytes())
 		c.WaitDelay = prepareDelay
 		var says bytes.Buffer
@@ -317,11 +323,11 @@ func (r *remote) prepare(ctx context.Context) error {
 		if errors.Is(err, exec.ErrWaitDelay) {
 			err = nil // the shell itself has ended well
 		}
-		mu.Lock()
-		defer mu.Unlock()
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		folder := madeFolder(string(out), err)
 		if folder != "" {
-			r.folders[host] = folder
+			r.folders[host], r.left[host] = folder, folder
 		}
 		if err != nil || folder == "" {
 			err = fmt.Errorf("host %s: %w", host, cmp.Or(err, errNoFolder))
@@ -384,36 +390,6 @@ func addFile(w *tar.Writer, name, path string, mode int64) error {
 	}
 	_, err = io.Copy(w, f)
 	return err
-}
-
-// tidy removes a folder when the agents that use it have ended: they may have to end their programs
-// first. One that was killed has left its file, and is not waited for. One that comes late puts its
-// file into a folder that is being removed, which needs another try.
-const tidy = `n=0; while test $n -lt 80; do n=$((n+1)); ` +
-	`for f in "$d"/agent.*; do kill -0 "${f##*.}" 2> /dev/null && { sleep 0.1; continue 2; }; done; ` +
-	`rm -rf "$d" && exit; done; exec rm -rf "$d"`
-
-// tidyTimeout is how long tidy is waited for: it takes 8 seconds and what its commands do, beside
-// the connection.
-const tidyTimeout = 8*time.Second + 2*launch.AskTimeout
-
-// tidyUp removes what was copied, as far as the hosts can be reached, and says what stays.
-func (r *remote) tidyUp() {
-	var saying sync.Mutex
-	onEach(r.folders, func(host string) {
-		ctx, cancel := context.WithTimeout(context.Background(), tidyTimeout)
-		defer cancel()
-		folder := r.folders[host]
-		if err := r.on(ctx, host, "d="+quote(folder)+"; "+tidy).Run(); err != nil {
-			key := ""
-			if r.verb.keyFile != "" {
-				key = "; it has the key"
-			}
-			saying.Lock()
-			defer saying.Unlock()
-			r.say("rawlane run: host %s: %s could not be removed: %v%s\n", host, folder, err, key)
-		}
-	})
 }
 
 // on is a command of a host's POSIX shell, whatever the user's login shell is.
