@@ -55,12 +55,15 @@ func (j *Job) openLink(ctx context.Context, env func(string) string) (transport.
 		return j.openMemory(segment)
 	case kind == "udp" && j.pmi != nil, kind == "" && at.shared && j.pmi != nil:
 		return nearest(segment)(j.openPort(ctx, env))
+	case at.oneHost:
+		return nil, fmt.Errorf("%s=%s: the %d processes share this host's interface (leave %s unset, or shm)",
+			EnvLink, kind, j.Size, EnvLink)
 	case at.shared:
 		return nil, fmt.Errorf("several of the %d processes share a host, and so the address of its network interface"+
 			" (want one process to a host, all on one, or %s=udp under a launcher with PMI-1; this is %s)",
 			j.Size, EnvLink, j.Launcher)
 	}
-	return openWire(env)
+	return nearest(env(EnvSegment))(openWire(env)) // of containers on one host, it may be, that share a folder
 }
 
 // openMemory opens a link over shared memory for a job that is on one host. One of more processes
