@@ -115,18 +115,17 @@ func TestMain_OneProcessToAHost(t *testing.T) {
 // each other which by their launcher, whether they are asked to or not.
 func TestMain_SomeShareAHost(t *testing.T) {
 	t.Run("asked for UDP", func(t *testing.T) { // in folders of their own: they do not meet in memory
-		shareAHost(t, "udp", [3]string{testbed.SocketDir(t), testbed.SocketDir(t), testbed.SocketDir(t)})
+		shareAHost(t, testbed.ForTest(t, testbed.Config{Nodes: 2}), "udp", [3]string{testbed.SocketDir(t), testbed.SocketDir(t), testbed.SocketDir(t)})
 	})
 	t.Run("asked for nothing", func(t *testing.T) {
 		first, second := testbed.SocketDir(t), testbed.SocketDir(t)
-		shareAHost(t, "", [3]string{first, first, second})
+		shareAHost(t, testbed.ForTest(t, testbed.Config{Nodes: 2}), "", [3]string{first, first, second})
 	})
 }
 
-// shareAHost runs a program's three processes on two hosts, with folders for shared memory.
-func shareAHost(t *testing.T, link string, dirs [3]string) {
+// shareAHost runs a program's three processes on a bed of two hosts, with folders for shared memory.
+func shareAHost(t *testing.T, bed *testbed.Bed, link string, dirs [3]string) {
 	t.Helper()
-	bed := testbed.ForTest(t, testbed.Config{Nodes: 2})
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

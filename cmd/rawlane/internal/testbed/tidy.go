@@ -24,8 +24,8 @@ const tidy = `n=0; while test $n -lt 80; do n=$((n+1)); ` +
 const tidyTimeout = 8*time.Second + 2*launch.AskTimeout
 
 // tidyUp removes what was copied, as far as the hosts can be reached, and says what stays: that is
-// an error, if it has the key. An interrupt at the terminal is not one of the shells that remove it, which
-// also go on where a second one ends this process.
+// an error, if it has the key. An interrupt at the terminal does not reach the shells that remove
+// it, which also go on where a second one ends this process.
 func (r *remote) tidyUp() error {
 	onEach(r.folders, func(host string) {
 		ctx, cancel := context.WithTimeout(context.Background(), tidyTimeout)
