@@ -25,6 +25,8 @@ func TestParseHosts(t *testing.T) {
 		"user@a:4\n":                 {{"user@a", 4}},
 		"\ufeffa\n":                  {{"a", 1}},
 		"a:65535":                    {{"a", 65535}},
+		"[fd00::1]:2\n[fd00::2]\n":   {{"fd00::1", 2}, {"fd00::2", 1}},
+		"me@[fd00::1] slots=2\n":     {{"me@fd00::1", 2}},
 		"fd00::1\nfd00::2 slots=2\n": {{"fd00::1", 1}, {"fd00::2", 2}},
 	} {
 		if got, err := parseHosts("f", strings.NewReader(text)); err != nil || !slices.Equal(got, want) {
@@ -44,6 +46,7 @@ func TestParseHosts(t *testing.T) {
 		"a slots=":                         `f:1: "a slots=" (want`,
 		"a\n" + strings.Repeat("x", 1<<17): "f:2: longer than 65536 bytes (want NAME,",
 		"a:65536":                          `f:1: 65536 slots (want 1 to 65535)`,
+		"[fd00::1]:":                       `f:1: "[fd00::1]:" (want`,
 		":2":                               `f:1: ":2" (want`,
 		"-oProxyCommand=reboot":            `f:1: "-oProxyCommand=reboot" (want`,
 	} {
