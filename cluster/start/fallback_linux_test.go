@@ -27,6 +27,8 @@ func TestMain(m *testing.M) {
 		os.Exit(testbed.Main(m))
 	case "exchange":
 		Main(Config{Limit: time.Minute}, exchange)
+	case "impatient":
+		Main(Config{JoinTimeout: time.Second / 2}, exchange)
 	case "fail":
 		Main(Config{Limit: time.Hour}, func(ctx context.Context, n *Node) error {
 			if n.Node() == 1 {

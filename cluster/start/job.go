@@ -88,14 +88,14 @@ func findJob(ctx context.Context, env func(string) string) (j Job, err error) {
 			pmiUsed.Store(env("PMI_FD") != "") // what was inherited is gone; another try dials again
 			return j, err
 		}
-		j = Job{Launcher: PMI, Name: inSlurm(env, c.Job), Node: c.Rank, Size: c.Size, pmi: c}
+		j = Job{Launcher: PMI, Name: cmp.Or(env(EnvJob), inSlurm(env, c.Job)), Node: c.Rank, Size: c.Size, pmi: c}
 		if j.Size > cluster.MaxNodes { // as only a server that was dialled tells
 			_ = j.close(false) // it keeps the connection, and does not fail
 			return Job{}, fmt.Errorf("%w: a PMI-1 job of %d processes (want %d at most)",
 				ErrEnvironment, j.Size, cluster.MaxNodes)
 		}
 		return j, nil
-	case env("SLURM_STEP_NUM_TASKS") != "": // a batch script, which is no rank, has a SLURM_PROCID, too
+	case inStep(env): // a batch script, which is no rank, has a SLURM_PROCID, too
 		j = Job{Launcher: Slurm, Name: env(EnvJob)}
 		if j.Name == "" && env("SLURM_JOB_ID") != "" {
 			j.Name = inSlurm(env, env("SLURM_JOB_ID")+"."+env("SLURM_STEP_ID"))
@@ -125,6 +125,15 @@ func findJob(ctx context.Context, env func(string) string) (j Job, err error) {
 			ErrEnvironment, EnvNodes, env(EnvNodes), EnvNode)
 	}
 	return Job{}, nil
+}
+
+// inStep reports whether this process is a rank of one of Slurm's job steps. Those that Slurm makes
+// by itself have reserved numbers: salloc's shell, batch scripts and what adopts other processes.
+//
+// Source: slurm.h (SLURM_MAX_NORMAL_STEP_ID).
+func inStep(env func(string) string) bool {
+	id, _ := strconv.ParseUint(env("SLURM_STEP_ID"), 10, 32) // 0, if it is not told
+	return env("SLURM_STEP_NUM_TASKS") != "" && id <= 0xfffffff0
 }
 
 // inSlurm is the name of a job with that of its Slurm cluster, if it is in one that has a name:

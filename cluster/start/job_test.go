@@ -65,7 +65,9 @@ func TestFindJob(t *testing.T) {
 			environ{"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "0", "SLURM_STEP_NUM_NODES": "2", "SLURM_JOB_ID": "9", "SLURM_STEP_ID": "1"},
 			Job{Launcher: Slurm, Name: "9.1", Node: 0, Size: 4},
 		},
-		"Kubernetes": {environ{"JOB_COMPLETION_INDEX": "2", EnvNodes: "3", EnvJob: "a"}, Job{Launcher: Kubernetes, Name: "a", Node: 2, Size: 3, Local: 1}},
+		"Slurm's shell of salloc":  {environ{"SLURM_STEP_NUM_TASKS": "1", "SLURM_PROCID": "0", "SLURM_JOB_ID": "9", "SLURM_STEP_ID": "4294967290"}, Job{}},
+		"Slurm's step of a script": {environ{"SLURM_STEP_NUM_TASKS": "1", "SLURM_PROCID": "0", "SLURM_JOB_ID": "9", "SLURM_STEP_ID": "4294967291"}, Job{}},
+		"Kubernetes":               {environ{"JOB_COMPLETION_INDEX": "2", EnvNodes: "3", EnvJob: "a"}, Job{Launcher: Kubernetes, Name: "a", Node: 2, Size: 3, Local: 1}},
 	} {
 		if j, err := findJob(t.Context(), c.env.get); err != nil || j != c.want {
 			t.Errorf("%s: %+v, %v; want %+v", name, j, err, c.want)
@@ -140,17 +142,18 @@ func TestOpenLink_Refuses(t *testing.T) {
 		env  environ
 		want string
 	}{
-		"some share a host, and nobody tells": {Job{Launcher: OpenMPI, Name: "x", Size: 4, Local: 2}, environ{}, "want one process to a host"},
-		"a ring for two":                      {Job{Launcher: OpenMPI, Name: "x", Size: 2, Local: 2}, environ{EnvLink: "ring"}, "want one process to a host"},
-		"memory for two hosts":                {Job{Launcher: OpenMPI, Name: "x", Size: 4, Local: 2}, environ{EnvLink: "shm"}, "not all of the 4 processes are on this host"},
-		"a job without a name":                {Job{Launcher: OpenMPI, Size: 2, Local: 2}, environ{}, "gives the job no name (set RAWLANE_JOB"},
-		"a link that is none, for two":        {Job{Launcher: OpenMPI, Name: "x", Size: 2, Local: 2}, environ{EnvLink: "token"}, "want ring, packet, xdp, udp or shm"},
-		"a link that is none":                 {Job{Launcher: RawlaneRun, Size: 2}, environ{EnvLink: "token", EnvInterfaces: "lo"}, "want ring, packet, xdp, udp or shm"},
-		"memory, and nowhere to meet":         {Job{Launcher: RawlaneRun, Size: 2}, environ{EnvLink: "shm"}, "RAWLANE_LINK=shm, and no RAWLANE_SEGMENT says where the nodes meet"},
-		"memory for too many":                 {Job{Launcher: RawlaneRun, Size: 450}, environ{EnvLink: "shm", EnvSegment: "x"}, "through shared memory 449 meet at most"},
-		"one host for too many":               {Job{Launcher: OpenMPI, Name: "x", Size: 450, Local: 450}, environ{}, "through shared memory 449 meet at most"},
-		"an address, and none of the others":  {Job{Launcher: RawlaneRun, Size: 2}, environ{EnvLink: "udp", EnvListen: "127.0.0.1"}, "RAWLANE_LISTEN=127.0.0.1, and no RAWLANE_SEEDS says where the others listen"},
-		"an interface that is none":           {Job{Launcher: RawlaneRun, Size: 2}, environ{EnvLink: "packet", EnvInterfaces: "nowhere0"}, "nowhere0"},
+		"some share a host, and nobody tells":  {Job{Launcher: OpenMPI, Name: "x", Size: 4, Local: 2}, environ{}, "want one process to a host"},
+		"a ring for two":                       {Job{Launcher: OpenMPI, Name: "x", Size: 2, Local: 2}, environ{EnvLink: "ring"}, "RAWLANE_LINK=ring: the 2 processes share this host's interface (leave RAWLANE_LINK unset, or shm)"},
+		"a segment that is none, for one each": {Job{Launcher: Slurm, Name: "x", Size: 2, Local: 1}, environ{EnvLink: "udp", EnvInterfaces: "lo", EnvSegment: "a/b"}, "a/b"},
+		"memory for two hosts":                 {Job{Launcher: OpenMPI, Name: "x", Size: 4, Local: 2}, environ{EnvLink: "shm"}, "not all of the 4 processes are on this host"},
+		"a job without a name":                 {Job{Launcher: OpenMPI, Size: 2, Local: 2}, environ{}, "gives the job no name (set RAWLANE_JOB"},
+		"a link that is none, for two":         {Job{Launcher: OpenMPI, Name: "x", Size: 2, Local: 2}, environ{EnvLink: "token"}, "want ring, packet, xdp, udp or shm"},
+		"a link that is none":                  {Job{Launcher: RawlaneRun, Size: 2}, environ{EnvLink: "token", EnvInterfaces: "lo"}, "want ring, packet, xdp, udp or shm"},
+		"memory, and nowhere to meet":          {Job{Launcher: RawlaneRun, Size: 2}, environ{EnvLink: "shm"}, "RAWLANE_LINK=shm, and no RAWLANE_SEGMENT says where the nodes meet"},
+		"memory for too many":                  {Job{Launcher: RawlaneRun, Size: 450}, environ{EnvLink: "shm", EnvSegment: "x"}, "through shared memory 449 meet at most"},
+		"one host for too many":                {Job{Launcher: OpenMPI, Name: "x", Size: 450, Local: 450}, environ{}, "through shared memory 449 meet at most"},
+		"an address, and none of the others":   {Job{Launcher: RawlaneRun, Size: 2}, environ{EnvLink: "udp", EnvListen: "127.0.0.1"}, "RAWLANE_LISTEN=127.0.0.1, and no RAWLANE_SEEDS says where the others listen"},
+		"an interface that is none":            {Job{Launcher: RawlaneRun, Size: 2}, environ{EnvLink: "packet", EnvInterfaces: "nowhere0"}, "nowhere0"},
 	} {
 		link, err := c.job.openLink(t.Context(), c.env.get)
 		if err == nil {
@@ -345,7 +348,8 @@ func TestRun_Exact(t *testing.T) {
 	}
 }
 
-// A program may try again where its server did not answer: it has not been a node of the job.
+// A program may try again where its server did not answer: it has not been a node of the job, which
+// has the name that its user gives it.
 func TestFindJob_PMIDialledAgain(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -367,12 +371,12 @@ func TestFindJob_PMIDialledAgain(t *testing.T) {
 	}()
 	defer pmiUsed.Store(pmiUsed.Load())
 	pmiUsed.Store(false)
-	env := environ{"PMI_PORT": l.Addr().String(), "PMI_ID": "1"}
+	env := environ{"PMI_PORT": l.Addr().String(), "PMI_ID": "1", EnvJob: "mine"}
 	if j, err := findJob(t.Context(), env.get); err == nil || errors.Is(err, ErrEnvironment) {
 		t.Errorf("%+v, %v", j, err)
 	}
 	j, err := findJob(t.Context(), env.get)
-	if err != nil || j.Node != 1 || j.Size != 2 {
+	if err != nil || j.Node != 1 || j.Size != 2 || j.Name != "mine" {
 		t.Fatalf("%+v, %v", j, err)
 	}
 	if err := j.pmi.Finalize(); err != nil {

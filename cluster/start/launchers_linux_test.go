@@ -62,6 +62,26 @@ func TestMain_OneFailsUnderMPICH(t *testing.T) {
 	}
 }
 
+// A node that gives up on others says why, and then its launcher ends them.
+func TestMain_GivesUpUnderMPICH(t *testing.T) {
+	path, err := exec.LookPath("mpirun.mpich")
+	if err != nil {
+		t.Skip("mpirun.mpich is not installed")
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "-n", "2", "sh", "-c", `test $PMI_RANK = 1 && exec sleep 300; exec "$0"`, program)
+	cmd.Env = append(os.Environ(), envProgram+"=impatient", "RAWLANE_SHM_DIR="+testbed.SocketDir(t))
+	out, err := cmd.CombinedOutput()
+	if err == nil || ctx.Err() != nil || !strings.Contains(string(out), "not all of the 2 processes have come within") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // Processes that a launcher without a store has started on several hosts find each other by their
 // interfaces: the only ones that there are.
 func TestMain_OneProcessToAHost(t *testing.T) {
@@ -95,18 +115,17 @@ func TestMain_OneProcessToAHost(t *testing.T) {
 // each other which by their launcher, whether they are asked to or not.
 func TestMain_SomeShareAHost(t *testing.T) {
 	t.Run("asked for UDP", func(t *testing.T) { // in folders of their own: they do not meet in memory
-		shareAHost(t, "udp", [3]string{testbed.SocketDir(t), testbed.SocketDir(t), testbed.SocketDir(t)})
+		shareAHost(t, testbed.ForTest(t, testbed.Config{Nodes: 2}), "udp", [3]string{testbed.SocketDir(t), testbed.SocketDir(t), testbed.SocketDir(t)})
 	})
 	t.Run("asked for nothing", func(t *testing.T) {
 		first, second := testbed.SocketDir(t), testbed.SocketDir(t)
-		shareAHost(t, "", [3]string{first, first, second})
+		shareAHost(t, testbed.ForTest(t, testbed.Config{Nodes: 2}), "", [3]string{first, first, second})
 	})
 }
 
-// shareAHost runs a program's three processes on two hosts, with folders for shared memory.
-func shareAHost(t *testing.T, link string, dirs [3]string) {
+// shareAHost runs a program's three processes on a bed of two hosts, with folders for shared memory.
+func shareAHost(t *testing.T, bed *testbed.Bed, link string, dirs [3]string) {
 	t.Helper()
-	bed := testbed.ForTest(t, testbed.Config{Nodes: 2})
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -55,12 +55,15 @@ func (j *Job) openLink(ctx context.Context, env func(string) string) (transport.
 		return j.openMemory(segment)
 	case kind == "udp" && j.pmi != nil, kind == "" && at.shared && j.pmi != nil:
 		return nearest(segment)(j.openPort(ctx, env))
+	case at.oneHost:
+		return nil, fmt.Errorf("%s=%s: the %d processes share this host's interface (leave %s unset, or shm)",
+			EnvLink, kind, j.Size, EnvLink)
 	case at.shared:
 		return nil, fmt.Errorf("several of the %d processes share a host, and so the address of its network interface"+
 			" (want one process to a host, all on one, or %s=udp under a launcher with PMI-1; this is %s)",
 			j.Size, EnvLink, j.Launcher)
 	}
-	return openWire(env)
+	return nearest(env(EnvSegment))(openWire(env)) // of containers on one host, it may be, that share a folder
 }
 
 // openMemory opens a link over shared memory for a job that is on one host. One of more processes
@@ -130,34 +133,6 @@ func place() string {
 	return fmt.Sprintf("%x", h.Sum64())
 }
 
-// openPort opens a UDP link on a port of its own, and tells the others where it listens.
-func (j *Job) openPort(ctx context.Context, env func(string) string) (transport.Link, error) {
-	ip, err := ownIP(env)
-	if err != nil {
-		return nil, err
-	}
-	link, err := udp.Open(net.JoinHostPort(ip, "0"), udp.Config{MAC: j.station(j.Node)})
-	if err != nil {
-		return nil, err
-	}
-	addrs, err := j.tell(ctx, "udp", link.Addr().String())
-	for k, addr := range addrs {
-		if k != j.Node {
-			err = errors.Join(err, link.AddStation(udp.Station{Addr: addr, MAC: j.station(k)}))
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(err, link.Close())
-	}
-	return link, nil
-}
-
-// station is the locally administered address of one of the job's processes.
-func (j *Job) station(node int) transport.MAC {
-	h := j.hash()
-	return transport.MAC{2, byte(h >> 16), byte(h >> 8), byte(h), byte(node >> 8), byte(node)}
-}
-
 // openWire opens the link of the only process of this host, or namespace: the kind that the
 // environment asks for, or else a ring, or UDP where raw sockets are refused.
 func openWire(env func(string) string) (transport.Link, error) {
@@ -223,34 +198,4 @@ func networkInterface(env func(string) string) (string, error) {
 			ErrEnvironment, len(names), strings.Join(names, ", "), EnvInterfaces)
 	}
 	return names[0], nil
-}
-
-// ownIP returns the address of this node's interface, IPv4 if it has one.
-func ownIP(env func(string) string) (string, error) {
-	name, err := networkInterface(env)
-	if err != nil {
-		return "", err
-	}
-	i, err := net.InterfaceByName(name)
-	if err != nil {
-		return "", err
-	}
-	addrs, err := i.Addrs()
-	if err != nil {
-		return "", err
-	}
-	other := ""
-	for _, a := range addrs {
-		ip, is := a.(*net.IPNet)
-		switch {
-		case is && ip.IP.To4() != nil:
-			return ip.IP.String(), nil
-		case is && ip.IP.IsGlobalUnicast():
-			other = ip.IP.String()
-		}
-	}
-	if other == "" {
-		return "", fmt.Errorf("%s has no IP address", name)
-	}
-	return other, nil
 }

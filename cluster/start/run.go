@@ -128,8 +128,9 @@ func Main(cfg Config, f func(ctx context.Context, n *Node) error) {
 // goroutine; if one fails, the context of the others ends.
 //
 // Errors: ErrEnvironment if the environment makes no sense; those of the links, among them
-// transport.ErrPermission; those of cluster.Join, which name the nodes that are missing; those of
-// f, joined with those of the node's close.
+// transport.ErrPermission; those of cluster.Join, which name the nodes that are missing; before it,
+// under PMI-1, context.DeadlineExceeded where processes do not come to their launcher, which does
+// not say which; those of f, joined with those of the node's close.
 func Run(ctx context.Context, cfg Config, f func(ctx context.Context, n *Node) error) (err error) {
 	if cfg.Nodes < 0 || cfg.Limit < 0 || cfg.JoinTimeout < 0 {
 		return fmt.Errorf("start: Config.Nodes %d, Config.Limit %v, Config.JoinTimeout %v: want 0 or more",

@@ -51,13 +51,9 @@ func untilSignal(ends ...os.Signal) context.Context {
 // awaitSignal ends a context with the first signal, and no longer catches signals a little later.
 func awaitSignal(came <-chan os.Signal, end context.CancelCauseFunc, stop func()) {
 	end(&cli.SignalError{Signal: (<-came).(syscall.Signal)}) // all of package os's are
-	time.Sleep(sameSignal)
+	time.Sleep(cli.SameSignal)
 	stop()
 }
-
-// sameSignal is how long signals that follow the first one are taken for the same: in a user
-// namespace a terminal's comes twice, from the terminal and from the process outside.
-const sameSignal = 300 * time.Millisecond
 
 // verbs is what the command can do, in the order of its help.
 var verbs = []func() *cobra.Command{

@@ -77,8 +77,8 @@ func TestSignal_ComesTwice(t *testing.T) {
 		if !errors.As(context.Cause(ctx), &cause) || cause.Signal != syscall.SIGINT || time.Since(start) != 0 {
 			t.Errorf("%v after %v", context.Cause(ctx), time.Since(start))
 		}
-		if d := (<-stopped).Sub(start); d != sameSignal {
-			t.Errorf("a second one ends the process %v after the first, want %v", d, sameSignal)
+		if d := (<-stopped).Sub(start); d != cli.SameSignal {
+			t.Errorf("a second one ends the process %v after the first, want %v", d, cli.SameSignal)
 		}
 	})
 }

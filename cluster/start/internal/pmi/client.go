@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -32,12 +33,19 @@ type Client struct {
 	Rank, Size int
 	Job        string // the name of its store: of all processes of a job the same, and no other's
 
-	conn net.Conn
-	in   *bufio.Reader
+	conn  net.Conn
+	in    *bufio.Reader
+	spent bool // a request has had no answer: the next one would be taken for it
 }
+
+var errSpent = errors.New("an earlier request has had no answer")
 
 // closeTimeout is how long a server may take to let a process go.
 const closeTimeout = 5 * time.Second
+
+// kept are inherited connections that have failed: a server takes the end of one for the process'
+// end, and kills it, maybe before it has said why.
+var kept []net.Conn
 
 // Open connects to the server that the environment names, if it names one; else it returns nil.
 func Open(ctx context.Context, env func(string) string) (c *Client, err error) {
@@ -47,10 +55,15 @@ func Open(ctx context.Context, env func(string) string) (c *Client, err error) {
 	}
 	c = &Client{Rank: -1, conn: conn, in: bufio.NewReaderSize(conn, maxLine)}
 	defer func() {
-		if err != nil {
-			_ = conn.Close() // the first error is the one to report
-			c, err = nil, fmt.Errorf("PMI: %w", errors.Join(err, ctx.Err()))
+		if err == nil {
+			return
 		}
+		if env("PMI_FD") == "" {
+			_ = conn.Close() // the first error is the one to report
+		} else {
+			kept = append(kept, conn)
+		}
+		c, err = nil, fmt.Errorf("PMI: %w", reason(ctx, err))
 	}()
 	defer c.until(ctx)()
 	if id := env("PMI_ID"); env("PMI_FD") == "" {
@@ -121,14 +134,35 @@ func place(rank, size string) (int, int, error) {
 	return r, n, nil
 }
 
-// until ends what is under way with ctx.
-func (c *Client) until(ctx context.Context) (done func() bool) {
-	return context.AfterFunc(ctx, func() { _ = c.conn.Close() }) // nothing goes on after that
+// until ends what is under way with ctx, and leaves the connection open: its end is the process'.
+func (c *Client) until(ctx context.Context) (done func()) {
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		_ = c.conn.SetDeadline(time.Unix(1, 0)) // long ago; an error shows in what is under way
+		close(ended)
+	})
+	return func() {
+		if !stop() {
+			<-ended
+		}
+	}
+}
+
+// reason is why a request has failed: where its context has ended, that.
+func reason(ctx context.Context, err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
 }
 
 // ask sends a request, and reads its answer.
 func (c *Client) ask(request, answer string) (map[string]string, error) {
+	if c.spent {
+		return nil, errSpent
+	}
 	if _, err := fmt.Fprintf(c.conn, "cmd=%s\n", request); err != nil {
+		c.spent = true
 		return nil, err
 	}
 	return c.read(answer)
@@ -141,6 +175,7 @@ func (c *Client) read(want string) (map[string]string, error) {
 		return nil, fmt.Errorf("a line of more than %d bytes in place of %s: %w", maxLine, want, ErrProtocol)
 	}
 	if err != nil {
+		c.spent = true
 		return nil, err
 	}
 	line := string(slice)
@@ -169,7 +204,7 @@ func (c *Client) Put(ctx context.Context, key, value string) error {
 		return fmt.Errorf("PMI: %q for %q (want a value of at most %d bytes, without spaces)", value, key, MaxValue)
 	}
 	if _, err := c.ask(fmt.Sprintf("put kvsname=%s key=%s value=%s", c.Job, key, value), "put_result"); err != nil {
-		return fmt.Errorf("PMI: %w", errors.Join(err, ctx.Err()))
+		return fmt.Errorf("PMI: %w", reason(ctx, err))
 	}
 	return nil
 }
@@ -178,10 +213,16 @@ func (c *Client) Put(ctx context.Context, key, value string) error {
 // more use.
 func (c *Client) Fence(ctx context.Context) error {
 	defer c.until(ctx)()
-	if _, err := c.ask("barrier_in", "barrier_out"); err != nil {
-		return fmt.Errorf("PMI: waiting for all %d processes: %w", c.Size, errors.Join(err, ctx.Err()))
+	start := time.Now()
+	_, err := c.ask("barrier_in", "barrier_out")
+	if err == nil {
+		return nil
 	}
-	return nil
+	if err = reason(ctx, err); errors.Is(err, ctx.Err()) {
+		return fmt.Errorf("PMI: not all of the %d processes have come within %v (the launcher does not say which): %w",
+			c.Size, time.Since(start).Round(time.Second/10), err)
+	}
+	return fmt.Errorf("PMI: waiting for all %d processes: %w", c.Size, err)
 }
 
 // Get returns what was put before the last fence, by any process.
@@ -189,7 +230,7 @@ func (c *Client) Get(ctx context.Context, key string) (string, error) {
 	defer c.until(ctx)()
 	answer, err := c.ask(fmt.Sprintf("get kvsname=%s key=%s", c.Job, key), "get_result")
 	if err != nil {
-		return "", fmt.Errorf("PMI: %s: %w", key, errors.Join(err, ctx.Err()))
+		return "", fmt.Errorf("PMI: %s: %w", key, reason(ctx, err))
 	}
 	if strings.EqualFold(answer["found"], "false") { // some servers tell
 		return "", fmt.Errorf("PMI: %s: nobody has put it: %w", key, ErrProtocol)

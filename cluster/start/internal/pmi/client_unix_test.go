@@ -187,20 +187,32 @@ func TestOpen_Refuses(t *testing.T) {
 }
 
 // A fence ends with its context if not all come; a wait for a server that says nothing does, too.
+// The connection stays: at its end a server kills the process, which has not said why.
 func TestFence_EndsWithItsContext(t *testing.T) {
 	s := pmitest.New(2, false)
-	c, err := pmi.Open(t.Context(), inherited(t, "0", "2", func(c net.Conn) { s.Serve(c, 0) }))
+	server := make(chan net.Conn, 2)
+	c, err := pmi.Open(t.Context(), inherited(t, "0", "2", func(c net.Conn) { server <- c; s.Serve(c, 0) }))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if err := c.Fence(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "all 2 processes") {
+	err = c.Fence(ctx)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(err.Error(), "PMI: not all of the 2 processes have come within") ||
+		!strings.HasSuffix(err.Error(), "(the launcher does not say which): context deadline exceeded") {
 		t.Errorf("%v", err)
 	}
-	silent := inherited(t, "0", "2", func(net.Conn) {})
+	if _, err := c.Get(t.Context(), "k"); err == nil || !strings.Contains(err.Error(), "an earlier request has had no answer") {
+		t.Errorf("a request behind it: %v", err)
+	}
+	silent := inherited(t, "0", "2", func(c net.Conn) { server <- c })
 	if c, err := pmi.Open(ctx, silent); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%+v, %v", c, err)
+	}
+	for range 2 {
+		if _, err := fmt.Fprintln(<-server, "cmd=barrier_out"); err != nil {
+			t.Errorf("the connection has ended: %v", err)
+		}
 	}
 }
 

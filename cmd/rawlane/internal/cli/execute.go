@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -23,6 +24,10 @@ const (
 	ExitMisused = 2
 	ExitSignal  = 128
 )
+
+// SameSignal is how long signals that follow the first one are taken for the same: in a user
+// namespace a terminal's comes twice, from the terminal and from the process outside.
+const SameSignal = 300 * time.Millisecond
 
 // SignalError is the cause of a context that a signal has ended. It is context.Canceled.
 type SignalError struct{ Signal syscall.Signal }

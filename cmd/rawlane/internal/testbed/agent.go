@@ -66,7 +66,8 @@ var errHangup = errors.New("nobody reads the output any more")
 
 // runUntilHangup runs a program in a process group of its own. A launcher that dies, or a
 // connection to it that breaks, shows in the output, which nobody reads any more: the program's
-// group is ended then, as when the context ends, and the folder removed, as nobody else does it.
+// group is ended then, as when the context ends, as by a signal, and the folder removed: maybe
+// nobody else does it.
 // The caller stays on its thread.
 func runUntilHangup(ctx context.Context, p *exec.Cmd, folder string) error {
 	out := os.Stdout
@@ -104,7 +105,7 @@ func runUntilHangup(ctx context.Context, p *exec.Cmd, folder string) error {
 	}
 	close(ended)
 	<-over
-	leave(errors.Is(context.Cause(ctx), errHangup))
+	leave(ctx.Err() != nil)
 	if err != nil {
 		return &cli.StatusError{Status: testbed.ExitStatus(err), How: err.Error()}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -19,6 +20,10 @@ type slots struct {
 
 // byteOrderMark is what some editors write before the first line.
 const byteOrderMark = "\ufeff"
+
+// inBrackets matches an IPv6 address in brackets, with a user or slots, it may be: a remote shell
+// takes it without them.
+var inBrackets = regexp.MustCompile(`^([^\[\]]*@)?\[([^\[\]]+)\](:.*)?$`)
 
 // parseHosts reads a list of hosts, as mpirun has it: a line for each, with how many programs it is
 // for. Lines of one host add up.
@@ -38,12 +43,15 @@ func parseHosts(name string, r io.Reader) (all []slots, err error) {
 			continue
 		}
 		s, count := slots{host: words[0]}, "1"
-		if host, after, ok := strings.Cut(words[0], ":"); ok && !strings.Contains(after, ":") { // else an IPv6 address
+		if m := inBrackets.FindStringSubmatch(words[0]); m != nil && m[3] != "" {
+			s.host, count = m[1]+m[2], m[3][1:]
+		} else if host, after, ok := strings.Cut(words[0], ":"); ok && !strings.Contains(after, ":") { // else IPv6
 			s.host, count = host, after
 		} else if len(words) == 2 {
 			count, _ = strings.CutPrefix(words[1], "slots=")
 			words = words[:1]
 		}
+		s.host = inBrackets.ReplaceAllString(s.host, "$1$2")
 		s.count, err = strconv.Atoi(count)
 		if err == nil && s.count > cluster.MaxNodes {
 			return nil, fmt.Errorf("%s:%d: %d slots (want 1 to %d)", name, number, s.count, cluster.MaxNodes)

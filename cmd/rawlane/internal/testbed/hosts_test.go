@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"errors"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -24,6 +25,8 @@ func TestParseHosts(t *testing.T) {
 		"user@a:4\n":                 {{"user@a", 4}},
 		"\ufeffa\n":                  {{"a", 1}},
 		"a:65535":                    {{"a", 65535}},
+		"[fd00::1]:2\n[fd00::2]\n":   {{"fd00::1", 2}, {"fd00::2", 1}},
+		"me@[fd00::1] slots=2\n":     {{"me@fd00::1", 2}},
 		"fd00::1\nfd00::2 slots=2\n": {{"fd00::1", 1}, {"fd00::2", 2}},
 	} {
 		if got, err := parseHosts("f", strings.NewReader(text)); err != nil || !slices.Equal(got, want) {
@@ -43,6 +46,7 @@ func TestParseHosts(t *testing.T) {
 		"a slots=":                         `f:1: "a slots=" (want`,
 		"a\n" + strings.Repeat("x", 1<<17): "f:2: longer than 65536 bytes (want NAME,",
 		"a:65536":                          `f:1: 65536 slots (want 1 to 65535)`,
+		"[fd00::1]:":                       `f:1: "[fd00::1]:" (want`,
 		":2":                               `f:1: ":2" (want`,
 		"-oProxyCommand=reboot":            `f:1: "-oProxyCommand=reboot" (want`,
 	} {
@@ -115,6 +119,19 @@ func TestFindAddrs_TwoNames(t *testing.T) {
 	}
 }
 
+// A machine of two names has the programs of both; who does not say which one it is has its own.
+func TestCount(t *testing.T) {
+	r := remote{
+		hosts: []string{"a", "a", "b", "me@a", "c"},
+		is:    map[string]string{"a": machine("Hi\nrawlane-machine x net 0\n/tmp/f\n"), "me@a": "x net 0", "b": machine("/tmp/f\n")},
+	}
+	r.count()
+	if !slices.Equal(r.machine, []string{"a", "a", "b", "a", "c"}) || !slices.Equal(r.slot, []int{0, 1, 0, 2, 0}) ||
+		!maps.Equal(r.share, map[string]int{"a": 3, "b": 1, "c": 1}) {
+		t.Errorf("machines %v, slots %v, shares %v", r.machine, r.slot, r.share)
+	}
+}
+
 // What all programs are told fits into one argument, or is refused.
 func TestFindAddrs_TooMany(t *testing.T) {
 	for n, want := range map[int]string{
@@ -179,7 +196,7 @@ func TestOnEach(t *testing.T) {
 func TestRemoteEnv_KeyFile(t *testing.T) {
 	for keyFile, want := range map[string]string{"": "", "/here/key": start.EnvKeyFile + "=/there/key"} {
 		r := remote{
-			hosts: []string{"a"}, share: map[string]int{"a": 1}, folders: map[string]string{"a": "/there"},
+			hosts: []string{"a"}, machine: []string{"a"}, share: map[string]int{"a": 1}, folders: map[string]string{"a": "/there"},
 			verb: &runVerb{keyFile: keyFile},
 		}
 		env := r.env(0)

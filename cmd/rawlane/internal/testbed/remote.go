@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -80,13 +81,18 @@ type remote struct {
 	shell   []string
 	program string            // its file here
 	hosts   []string          // of each node
-	share   map[string]int    // how many nodes a host has
-	slot    []int             // of each node, among those of its host
+	machine []string          // of each node: the first name of its host in the list
+	share   map[string]int    // how many nodes a machine has
+	slot    []int             // of each node, among those of its machine
+	is      map[string]string // what a host says which machine it is, and of which user; "" if it does not
 	folders map[string]string // on each host: what was copied there
 	addrs   []string          // of nodes that meet by UDP, each with its port; nil: they do not
 	job     string
 	verb    *runVerb
 	say     func(format string, args ...any) // tells the user
+
+	mu   sync.Mutex
+	left map[string]string // of folders: what is not removed
 
 	connecting map[string]chan struct{} // has an element for each connection to a host that is on its way
 	connected  []func()                 // of each node, once it is started
@@ -126,31 +132,51 @@ func (r *runVerb) onHosts(cmd *cobra.Command, program string) (at *place, err er
 		return nil, fmt.Errorf("--remote-shell: %w (want a command that is there, such as %q)", err, sshCommand)
 	}
 	job := &remote{
-		shell: shell, program: path, hosts: spread(list, n), share: map[string]int{},
-		folders: map[string]string{}, job: rand.Text(), verb: r, say: cmd.PrintErrf,
+		shell: shell, program: path, hosts: spread(list, n), is: map[string]string{},
+		folders: map[string]string{}, left: map[string]string{}, job: rand.Text(), verb: r, say: cmd.PrintErrf,
 		connecting: map[string]chan struct{}{}, connected: make([]func(), n),
 	}
 	for _, h := range job.hosts {
-		if job.share[h] == 0 {
-			job.connecting[h] = make(chan struct{}, maxConnecting)
-		}
-		job.slot = append(job.slot, job.share[h])
-		job.share[h]++
+		job.connecting[h] = make(chan struct{}, maxConnecting)
 	}
+	job.count()
+	stop := job.hearSignals()
 	if err = job.findAddrs(cmd.Context()); err == nil {
 		err = job.prepare(cmd.Context())
+	}
+	if names := len(job.share); err == nil {
+		if job.count(); len(job.share) < names { // what follows from it is another thing
+			job.addrs = nil
+			err = job.findAddrs(cmd.Context())
+		}
 	}
 	if cmd.Context().Err() != nil {
 		err = context.Cause(cmd.Context()) // not what became of the shells
 	}
+	tidyUp := func() error { defer stop(); return job.tidyUp() }
 	if err != nil {
-		job.tidyUp()
+		_ = tidyUp() // it says what stays
 		return nil, err
 	}
 	return &place{
-		start: job.start, env: job.env, close: job.tidyUp, nodes: n, remote: job.command,
+		start: job.start, env: job.env, close: tidyUp, nodes: n, remote: job.command,
 		connected: func(node int) { job.connected[node]() },
 	}, nil
+}
+
+// count tells machines apart, which may have several names in the list, as far as they are known,
+// and counts the nodes of each.
+func (r *remote) count() {
+	r.machine, r.slot, r.share = nil, nil, map[string]int{}
+	first := map[string]string{} // name of a machine
+	for _, h := range r.hosts {
+		is := cmp.Or(r.is[h], "host "+h)
+		first[is] = cmp.Or(first[is], h)
+		m := first[is]
+		r.machine = append(r.machine, m)
+		r.slot = append(r.slot, r.share[m])
+		r.share[m]++
+	}
 }
 
 // start connects to a node's host, and runs its program there, when there is room for another
@@ -281,9 +307,15 @@ func (r *remote) lookup(ctx context.Context, host string) ([]net.IPAddr, error) 
 	return ips, nil
 }
 
-// unpack makes a folder on a host, and prints its name. If what it is to hold does not arrive
+// machineIs begins the line in which unpack prints which machine a host is.
+const machineIs = "rawlane-machine "
+
+// unpack says which machine this is, whose network namespace and which user, where there is such a
+// thing, makes a folder, and prints its name. If what it is to hold does not arrive
 // whole, or nobody hears the name, nothing stays.
-const unpack = `umask 077; trap "" HUP PIPE TERM; ` +
+const unpack = `umask 077; trap "" HUP INT PIPE TERM; ` +
+	`m=$({ cat /proc/sys/kernel/random/boot_id && readlink /proc/self/ns/net && id -u; } 2> /dev/null) && ` +
+	`echo ` + machineIs + `$m; ` +
 	`d=$(mktemp -d "${TMPDIR:-/tmp}/rawlane-XXXXXXXX") || exit; ` +
 	`tar xf - -C "$d" && echo "$d" || { rm -rf "$d"; exit 1; }`
 
@@ -305,10 +337,10 @@ func (r *remote) prepare(ctx context.Context) error {
 	if err := errors.Join(err, w.Close()); err != nil {
 		return err
 	}
-	var mu sync.Mutex
 	var errs error
 	onEach(r.share, func(host string) {
 		c := r.on(ctx, host, unpack)
+		c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) } // unpack does not stop half-way
 		c.Stdin = bytes.NewReader(archive.Bytes())
 		c.WaitDelay = prepareDelay
 		var says bytes.Buffer
@@ -317,11 +349,12 @@ func (r *remote) prepare(ctx context.Context) error {
 		if errors.Is(err, exec.ErrWaitDelay) {
 			err = nil // the shell itself has ended well
 		}
-		mu.Lock()
-		defer mu.Unlock()
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		folder := madeFolder(string(out), err)
 		if folder != "" {
-			r.folders[host] = folder
+			r.folders[host], r.left[host] = folder, folder
+			r.is[host] = machine(string(out))
 		}
 		if err != nil || folder == "" {
 			err = fmt.Errorf("host %s: %w", host, cmp.Or(err, errNoFolder))
@@ -350,6 +383,16 @@ func onEach[T any](hosts map[string]T, do func(host string)) {
 
 // folderName matches the names that unpack gives.
 var folderName = regexp.MustCompile(`^/(.*/)?rawlane-[0-9A-Za-z]{8}$`)
+
+// machine is what unpack has printed of the machine, if it has.
+func machine(out string) string {
+	for line := range strings.Lines(out) {
+		if is, ok := strings.CutPrefix(line, machineIs); ok {
+			return strings.TrimSpace(is)
+		}
+	}
+	return ""
+}
 
 // madeFolder is the folder that unpack has printed behind what a login shell says; "" if none was
 // made. Where the shell has failed, as with its connection, it may be there all the same; what is
@@ -386,36 +429,6 @@ func addFile(w *tar.Writer, name, path string, mode int64) error {
 	return err
 }
 
-// tidy removes a folder when the agents that use it have ended: they may have to end their programs
-// first. One that was killed has left its file, and is not waited for. One that comes late puts its
-// file into a folder that is being removed, which needs another try.
-const tidy = `n=0; while test $n -lt 80; do n=$((n+1)); ` +
-	`for f in "$d"/agent.*; do kill -0 "${f##*.}" 2> /dev/null && { sleep 0.1; continue 2; }; done; ` +
-	`rm -rf "$d" && exit; done; exec rm -rf "$d"`
-
-// tidyTimeout is how long tidy is waited for: it takes 8 seconds and what its commands do, beside
-// the connection.
-const tidyTimeout = 8*time.Second + 2*launch.AskTimeout
-
-// tidyUp removes what was copied, as far as the hosts can be reached, and says what stays.
-func (r *remote) tidyUp() {
-	var saying sync.Mutex
-	onEach(r.folders, func(host string) {
-		ctx, cancel := context.WithTimeout(context.Background(), tidyTimeout)
-		defer cancel()
-		folder := r.folders[host]
-		if err := r.on(ctx, host, "d="+quote(folder)+"; "+tidy).Run(); err != nil {
-			key := ""
-			if r.verb.keyFile != "" {
-				key = "; it has the key"
-			}
-			saying.Lock()
-			defer saying.Unlock()
-			r.say("rawlane run: host %s: %s could not be removed: %v%s\n", host, folder, err, key)
-		}
-	})
-}
-
 // on is a command of a host's POSIX shell, whatever the user's login shell is.
 func (r *remote) on(ctx context.Context, host, command string) *exec.Cmd {
 	args := append(append([]string{}, r.shell[1:]...), host, "exec sh -c "+quote(command))
@@ -426,7 +439,8 @@ func (r *remote) on(ctx context.Context, host, command string) *exec.Cmd {
 func (r *remote) command(node int, args, env []string) *exec.Cmd {
 	host := r.hosts[node]
 	folder := r.folders[host]
-	words := []string{folder + "/rawlane", "agent", "--folder", folder, "--share", strconv.Itoa(r.share[host])}
+	share := strconv.Itoa(r.share[r.machine[node]])
+	words := []string{folder + "/rawlane", "agent", "--folder", folder, "--share", share}
 	if r.verb.pin == "auto" {
 		words = append(words, "--pin", strconv.Itoa(r.slot[node]))
 	}
@@ -461,7 +475,7 @@ func (r *remote) env(node int) []string {
 	case link == "" && len(r.share) == 1:
 		link = launch.OverSHM
 	}
-	if r.share[host] > 1 {
+	if r.share[r.machine[node]] > 1 {
 		env = append(env, start.EnvSegment+"=job-"+r.job)
 	}
 	return append(env, start.EnvLink+"="+link)

@@ -109,8 +109,8 @@ type runVerb struct {
 	hosts, shell, iface, pin string
 }
 
-func (r *runVerb) run(cmd *cobra.Command, args []string) error {
-	err := cmp.Or(findProgram(args[0]), launch.CheckKeyFile(r.keyFile), launch.CheckSegment(r.segment, 1))
+func (r *runVerb) run(cmd *cobra.Command, args []string) (err error) {
+	err = cmp.Or(findProgram(args[0]), launch.CheckKeyFile(r.keyFile), launch.CheckSegment(r.segment, 1))
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (r *runVerb) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer at.close()
+	defer func() { err = cmp.Or(err, at.close()) }()
 	nodes := cmp.Or(at.nodes, r.cfg.Nodes)
 	hostfile, err := writeHostfile(at)
 	if err != nil {
@@ -204,7 +204,7 @@ type place struct {
 	start launch.Starter
 	hosts []string                // lines of the host file
 	env   func(node int) []string // what tells a program of its links
-	close func()
+	close func() error
 
 	nodes  int                                              // how many, if the place says so
 	remote func(node int, args, env []string) (c *exec.Cmd) // nil: the programs run on this host
@@ -227,12 +227,12 @@ func (r *runVerb) place(cmd *cobra.Command, program string) (*place, error) {
 	}
 	dir, err := launch.SegmentDir()
 	if err != nil {
-		at.close()
+		_ = at.close() // the first error is the one to report
 		return nil, err
 	}
 	network, closeNetwork := at.env, at.close
 	at.env = func(k int) []string { return append(network(k), segmentEnv(r.segment, dir)...) }
-	at.close = func() { closeNetwork(); _ = os.RemoveAll(dir) }
+	at.close = func() error { return errors.Join(closeNetwork(), os.RemoveAll(dir)) }
 	return at, nil
 }
 
@@ -245,7 +245,7 @@ func segmentEnv(name, dir string) []string {
 func (r *runVerb) onNetwork(cmd *cobra.Command) (*place, error) {
 	bed, err := testbed.Open(r.cfg)
 	if err == nil {
-		at := &place{start: launch.StartIn(bed), close: func() { _ = bed.Close() }}
+		at := &place{start: launch.StartIn(bed), close: bed.Close}
 		at.env = func(int) []string {
 			return []string{start.EnvLink + "=" + r.link, start.EnvInterfaces + "=" + launch.Interfaces(r.cfg.NICs)}
 		}
@@ -261,7 +261,7 @@ func (r *runVerb) onNetwork(cmd *cobra.Command) (*place, error) {
 	}
 	cmd.PrintErrf("rawlane: "+launch.NoNamespaces+"\n", err)
 	here, err := launch.LoopbackAddrs(r.cfg.Nodes)
-	at := &place{start: launch.StartHere, close: func() {}}
+	at := &place{start: launch.StartHere, close: func() error { return nil }}
 	at.env = func(k int) []string {
 		return []string{start.EnvLink + "=udp", start.EnvListen + "=" + here[k], start.EnvSeeds + "=" + here[0]}
 	}
@@ -283,7 +283,7 @@ func (r *runVerb) besides(cmd *cobra.Command) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := &place{start: launch.StartHere, close: func() { _ = os.RemoveAll(dir) }}
+	at := &place{start: launch.StartHere, close: func() error { return os.RemoveAll(dir) }}
 	at.env = func(int) []string {
 		return append(segmentEnv(cmp.Or(r.segment, "run"), dir), start.EnvLink+"="+r.link)
 	}
