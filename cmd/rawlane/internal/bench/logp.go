@@ -285,7 +285,7 @@ func (m *logpClient) echoed(ctx context.Context) (took time.Duration, inTime boo
 	if err != nil && !isLonger(err) {
 		return 0, false, err
 	}
-	if err != nil || !ok || from != p.to || n != len(p.b) {
+	if err != nil || !ok || !p.echoes(m.in[:n], from) {
 		return 0, false, p.await(ctx)
 	}
 	return took, m.loose || look.Sub(given) < logpAway, nil
