@@ -143,7 +143,7 @@ func (n *memoryNode) pingTCP(ctx context.Context, r *memoryResult, c net.Conn) e
 		h := newTimes()
 		load := gonet.Load{Size: r.SizeBytes, Warm: r.Iters / warmUpShare, Iters: r.Iters}
 		record := func(half time.Duration) error { return h.RecordValue(int64(half)) }
-		if err := gonet.Ping(ctx, "tcp", to, load, record); err != nil {
+		if _, err := gonet.Ping(ctx, "tcp", to, load, record); err != nil {
 			return err
 		}
 		r.TCPUS = float64(h.ValueAtPercentile(50)) / 1e3
