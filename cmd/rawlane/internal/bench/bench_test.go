@@ -361,6 +361,25 @@ func TestKeyCost_Rounds(t *testing.T) {
 	}
 }
 
+// A size that is given twice has two rows without the key, and two with it, each of its own round trips.
+func TestBenchLatency_ASizeTwiceWithAKey(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "key")
+	if err := keyring.New().WriteFile(file); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, status := command(t, "bench", "latency", "--size", "4,4", "--iters", "20", "--key-file", file, "--json")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if status != cli.ExitDone || len(lines) != 4 {
+		t.Fatalf("status %d, said %s, printed %s", status, errs, out)
+	}
+	for _, line := range lines {
+		var r result
+		if err := json.Unmarshal([]byte(line), &r); err != nil || r.Iters != 20 {
+			t.Errorf("%v: %s", err, line)
+		}
+	}
+}
+
 // With a key file each size is measured without the key and with it, in one run. What node 0 takes
 // is authenticated, and both ends of the comparison are in the output.
 func TestBenchLatency_WhatAKeyCosts(t *testing.T) {

@@ -178,7 +178,7 @@ func (b *messageBench) measureAll(ctx context.Context, n *node, c *client) error
 		networks = append(networks, b.networks...)
 	}
 	for _, network := range networks {
-		for _, size := range b.sizes {
+		for row, size := range b.sizes {
 			if network == "tcp" && size == 0 {
 				continue // a stream has no empty messages
 			}
@@ -190,7 +190,7 @@ func (b *messageBench) measureAll(ctx context.Context, n *node, c *client) error
 				r.Iters, measure, keys = b.iters, (*client).beside, nil
 			}
 			n.lines.Say("%s by %s, %d bytes ...", b.name, r.Link, size)
-			if err := keys.measure(ctx, c, &r, measure); err != nil {
+			if err := keys.measure(ctx, c, row, &r, measure); err != nil {
 				return err
 			}
 			if !keys.ends() {
