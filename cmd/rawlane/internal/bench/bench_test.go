@@ -45,8 +45,11 @@ func TestBenchJSON(t *testing.T) {
 				if err := json.Unmarshal([]byte(line), &r); err != nil {
 					t.Fatal(err)
 				}
-				size := []int{0, 4, 1480}[i]
-				if r.Schema != resultSchema || r.Bench != bench || r.Link != "fabric" || r.Nodes != 3 || r.NICs != 1 || r.SizeBytes != size || r.Iters != 500 ||
+				size, iters := []int{0, 4, 1480}[i], 500
+				if bench == "bandwidth" {
+					iters = 7 * 64 // in whole windows
+				}
+				if r.Schema != resultSchema || r.Bench != bench || r.Link != "fabric" || r.Nodes != 3 || r.NICs != 1 || r.SizeBytes != size || r.Iters != iters ||
 					!r.Tagged || r.VID != 7 || r.PCP != 2 || r.Pin != -1 || r.Lost > late || r.Host.Kernel != launch.ReadLine("/proc/sys/kernel/osrelease") || r.Host.MTU != 1500 {
 					t.Errorf("%s", line)
 				}
@@ -62,6 +65,29 @@ func TestBenchJSON(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A line says what was sent, where that is another number than was asked for.
+func TestBench_WhatWasSent(t *testing.T) {
+	for _, c := range []struct {
+		args         string
+		iters, batch int
+	}{
+		{"bandwidth --iters 1", 64, 32},
+		{"bandwidth --iters 100 --window 8", 96, 8},
+		{"rate --iters 5", 5, 5},
+		{"rate --iters 100", 100, 32},
+		{"logp --iters 101", 110, 1},
+	} {
+		out, errs, status := command(t, append([]string{"bench"}, strings.Fields(c.args+" --nodes 2 --size 4 --json")...)...)
+		var r result
+		if err := json.Unmarshal([]byte(out), &r); err != nil || status != cli.ExitDone {
+			t.Fatalf("%s: %v, status %d, said %s", c.args, err, status, errs)
+		}
+		if r.Iters != c.iters || r.Batch != c.batch {
+			t.Errorf("%s: %d in batches of %d, want %d of %d", c.args, r.Iters, r.Batch, c.iters, c.batch)
+		}
 	}
 }
 

@@ -104,6 +104,7 @@ func (c *client) logp(ctx context.Context, r *result) error {
 	}
 	since := allocations()
 	n := (r.Iters + logpTurns - 1) / logpTurns
+	r.Iters = n * logpTurns
 	for range logpTurns {
 		if err := m.turn(ctx, n); err != nil {
 			return err

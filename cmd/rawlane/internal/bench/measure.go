@@ -234,6 +234,8 @@ func (c *client) stream(ctx context.Context, h *hdrhistogram.Histogram, b *batch
 // bandwidth sends windows of messages to node 1, which answers each window, and counts the messages
 // that arrive.
 func (c *client) bandwidth(ctx context.Context, r *result) error {
+	windows := max(1, r.Iters/r.Window)
+	r.Iters, r.Batch = windows*r.Window, min(r.Batch, r.Window)
 	h, b := newTimes(), c.batch(r)
 	var arrived uint64
 	window := func(ctx context.Context) (err error) {
@@ -247,7 +249,6 @@ func (c *client) bandwidth(ctx context.Context, r *result) error {
 		_ = h.RecordValue(int64(time.Since(start)) / int64(r.Window))
 		return err
 	}
-	windows := max(1, r.Iters/r.Window)
 	if err := c.repeat(ctx, windows/warmUpShare+1, window); err != nil {
 		return err
 	}
@@ -257,13 +258,14 @@ func (c *client) bandwidth(ctx context.Context, r *result) error {
 		return err
 	}
 	elapsed := time.Since(start)
-	sent := uint64(windows * r.Window)
+	sent := uint64(r.Iters)
 	r.Allocs = since() / float64(sent)
 	return r.recordStream(h, sent, arrived-before, elapsed, elapsed)
 }
 
 // rate sends to node 1 as fast as the link takes messages, and counts those that arrive.
 func (c *client) rate(ctx context.Context, r *result) error {
+	r.Batch = min(r.Batch, r.Iters)
 	h, b := newTimes(), c.batch(r)
 	if err := c.stream(ctx, h, b, r.Iters/warmUpShare); err != nil {
 		return err
