@@ -114,7 +114,7 @@ func TestBenchMemoryJSON(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !(r.Bench == bench && 0 < r.MinUS && r.MinUS <= r.P50US && r.P50US <= r.MaxUS && r.MsgsPerS > 0 && r.MBPerS > 0 && r.Frames > 0 && r.Loss == 0.01 &&
-					(r.DuplexMBPerS > 0) == (bench == "put") && (r.BatchedPerS > 0) == (bench == "fifo") &&
+					(r.Streamed > 0) == (bench == "put" || bench == "fifo" || bench == "conn") && (r.DuplexMBPerS > 0) == (bench == "put") && (r.BatchedPerS > 0) == (bench == "fifo") &&
 					(r.PushUS > 0) == (bench == "conn" || bench == "rpc") && (r.InlineUS > 0) == (bench == "rpc")) {
 					t.Errorf("%s", line)
 				}

@@ -108,6 +108,7 @@ func (n *memoryNode) exchange(ctx context.Context, r *memoryResult, c net.Conn) 
 		return err
 	}
 	took := time.Since(start).Seconds()
+	r.Streamed = count
 	r.MsgsPerS = float64(count) / took
 	r.MBPerS = r.MsgsPerS * float64(r.SizeBytes) / 1e6
 	return n.pingTCP(ctx, r, c)
