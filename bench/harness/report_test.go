@@ -40,6 +40,19 @@ func TestReport_LimitsThatAreNotMet(t *testing.T) {
 	}
 }
 
+// A verdict does not contradict its numbers: where they would look alike, they have more digits.
+func TestReport_VerdictOfWhatIsNearlyTheLimit(t *testing.T) {
+	r := Report{Targets: []Target{
+		{What: "a", Got: 1.1004, Limit: 1.1}, {What: "b", Got: 1.0999999, Limit: 1.1}, {What: "c", Got: 1.1, Limit: 1.1},
+	}}
+	var out strings.Builder
+	r.print(&out)
+	want := "\na  NOT met  (1.1004, limit 1.1000)\nb  met      (1.0999999, limit 1.1000000)\nc  met      (1.10, limit 1.10)\n"
+	if out.String() != want {
+		t.Errorf("printed %q, want %q", out.String(), want)
+	}
+}
+
 // Ratios are of medians, and so is the second number, also where the round of the median has another one.
 func TestRow(t *testing.T) {
 	var rows Rows
