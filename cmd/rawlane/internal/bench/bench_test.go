@@ -284,15 +284,6 @@ func TestBenchBarrier_AutoKnowsWhereNodesRun(t *testing.T) {
 	}
 }
 
-// fill takes least and greatest from all nodes, as the percentiles.
-func TestBarrierResult_OneDistribution(t *testing.T) {
-	var r barrierResult
-	r.fill([][]uint32{{1000, 2000, 3000}, {4000, 5000, 90_001}})
-	if r.MinUS != 1 || r.MaxUS != 90.001 || r.P99US != 90.001 || r.MeanMinUS != 2.5 || r.MeanMaxUS != (3+90.001)/2 {
-		t.Errorf("min %v, p99 %v, max %v; averages %v, %v", r.MinUS, r.P99US, r.MaxUS, r.MeanMinUS, r.MeanMaxUS)
-	}
-}
-
 // All lines of comma-separated values have one head, without a key and with it.
 func TestBenchCSV_OneHead(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "key")
