@@ -25,8 +25,8 @@ const (
 	tcpTimeout = 10 * time.Second
 	// udpTimeout is how long an echo over UDP is waited for: then the message counts as lost.
 	udpTimeout = time.Second
-	// renewal is how often deadlines are set anew, and by how much a time-out may be too short: to set
-	// one takes a part of a round trip's time.
+	// renewal is how often deadlines are set anew, and by how much a time-out may be too short: to
+	// set one takes a part of a round trip's time.
 	renewal = 100 * time.Millisecond
 	// maxLosses in a row are an error.
 	maxLosses = 10

@@ -54,8 +54,8 @@ func (t *Target) met() bool {
 	return !math.IsInf(t.Got, 0) && (t.Got == t.Limit || t.AtLeast == (t.Got > t.Limit))
 }
 
-// digits returns how many digits behind the point a result and its limit have: two, or more where these
-// would look alike, and are not.
+// digits returns how many digits behind the point a result and its limit have: two, or more where
+// these would look alike, and are not.
 func (t *Target) digits() int {
 	const least, most = 2, 15
 	digits := least

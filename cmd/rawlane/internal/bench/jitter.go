@@ -131,8 +131,8 @@ func (b *jitterBench) run(cmd *cobra.Command) error {
 	return nil
 }
 
-// choose completes and checks the cores, each of which has one loop, of those that this process may run on: none where the
-// system does not tell.
+// choose completes and checks the cores, each of which has one loop, of those that this process may
+// run on: none where the system does not tell.
 func (b *jitterBench) choose(allowed []int) error {
 	var once []int
 	for _, core := range b.cores {

@@ -128,7 +128,8 @@ nodes than 0 and 1 are idle.
 		b.alike = []string{"size"}
 	}
 	b.bytes, b.alike = 64<<20, append(b.alike, "iters", "bytes")
-	cli.SizeFlag(f, &b.bytes, "bytes", "bytes to send per size, for the rates, but no more than 2,000,000 messages: 1000000, 64M")
+	cli.SizeFlag(f, &b.bytes, "bytes",
+		"bytes to send per size, for the rates, but no more than 2,000,000 messages: 1000000, 64M")
 	return cmd
 }
 
