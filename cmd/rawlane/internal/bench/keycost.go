@@ -44,8 +44,8 @@ type KeyTimes struct {
 	Refused       uint64  `json:"refused"`       // frames that node 0 has not: replayed, forged, altered, or of no key
 }
 
-// measure measures the size of a row by a function, and what the key has done meanwhile. What it has
-// measured before is in the result, too.
+// measure measures the size of a row by a function, and what the key has done meanwhile. What it
+// has measured before is in the result, too.
 func (k *keyCost) measure(
 	ctx context.Context, c *client, row int, r *result, measure func(*client, context.Context, *result) error,
 ) error {
