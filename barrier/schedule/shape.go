@@ -37,7 +37,7 @@ func (s Shape) Known() bool { return len(s.Hosts) > 0 }
 // turn", or by a digest of which are on one host.
 func (s Shape) String() string {
 	if !s.Known() {
-		return "unknown hosts"
+		return unknownHosts
 	}
 	s = s.used()
 	count := func(n int, what string) string {

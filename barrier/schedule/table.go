@@ -34,34 +34,81 @@ type group struct {
 
 // ParseTable reads a table. The name is for errors.
 //
+//	# table 2: "# end" is the last line
 //	# ranks  algorithm   us       where they run
 //	4        concurrent  1.340    1 host: 4 ranks on 2 cores
 //	32       tree:8      152.200  1 host: 32 ranks on 2 cores
 //	32       tree:4      -                                    # of 32 ranks that run anywhere else
+//	# end
 //
-// Microseconds are rounded to nanoseconds. Errors name the line. A group that has two rows is one.
+// Microseconds are rounded to nanoseconds. Errors name the line. A group that has two rows is one,
+// and so are words which no Shape of so many ranks says of where they run. A table that begins as
+// this one needs its end: without it, it was cut. One without that line, as it is written by hand,
+// needs none, but a row.
 func ParseTable(name string, r io.Reader) (*Table, error) {
-	t := &Table{}
+	p := &tableParser{table: &Table{}}
 	in := bufio.NewScanner(r)
-	for line := 1; in.Scan(); line++ {
-		text, _, _ := strings.Cut(in.Text(), "#")
-		words := strings.Fields(text)
-		if len(words) == 0 {
-			continue
-		}
-		row, err := parseRow(words)
-		if err == nil && t.has(row) {
-			err = fmt.Errorf("a second row of %d ranks, %q", row.Ranks, row.Where)
-		}
-		if err != nil {
+	line := 1
+	for ; in.Scan(); line++ {
+		if err := p.line(in.Text()); err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", name, line, err)
 		}
-		t.Set(row)
 	}
 	if err := in.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return t, nil
+	if rows := len(p.table.rows); !p.ended && (p.needsEnd || rows == 0) {
+		return nil, fmt.Errorf("%s:%d: no %q behind its rows (%d): "+
+			"the file was cut (copy it again, or write it anew by rawlane tune)", name, line, tableEnd, rows)
+	}
+	return p.table, nil
+}
+
+const (
+	// tableHead begins the line that tells a table's format, with a number and a colon behind it.
+	tableHead = "# table "
+	// tableFormat is that of the tables which have an end.
+	tableFormat = 2
+	// tableEnd is the last line of such a table.
+	tableEnd = "# end"
+)
+
+// tableParser reads a table's lines.
+type tableParser struct {
+	table           *Table
+	needsEnd, ended bool
+}
+
+func (p *tableParser) line(text string) error {
+	if text = strings.TrimSpace(text); text == tableEnd {
+		p.ended = true
+		return nil
+	}
+	if rest, isHead := strings.CutPrefix(text, tableHead); isHead {
+		number, _, _ := strings.Cut(rest, ":")
+		format, err := strconv.Atoi(number)
+		if err == nil && format != tableFormat {
+			return fmt.Errorf("a table of format %d: want %d (is this program as new as the one that wrote it?)",
+				format, tableFormat)
+		}
+		p.needsEnd = p.needsEnd || err == nil
+	}
+	text, _, _ = strings.Cut(text, "#")
+	words := strings.Fields(text)
+	if len(words) == 0 {
+		return nil
+	}
+	row, err := parseRow(words)
+	switch {
+	case err != nil:
+		return err
+	case p.ended && p.needsEnd:
+		return fmt.Errorf("a row behind %q: want that line to be the last one", tableEnd)
+	case p.table.has(row):
+		return fmt.Errorf("a second row of %d ranks, %q", row.Ranks, row.Where)
+	}
+	p.table.Set(row)
+	return nil
 }
 
 func parseRow(words []string) (row Row, err error) {
@@ -83,6 +130,9 @@ func parseRow(words []string) (row Row, err error) {
 		row.Mean = time.Duration(math.Round(us * float64(time.Microsecond)))
 	}
 	row.Where = strings.Join(words[3:], " ")
+	if err := checkWhere(row.Ranks, row.Where); err != nil {
+		return row, err
+	}
 	if err := row.Algorithm.Check(min(row.Ranks, maxWalk)); err != nil {
 		return row, err
 	}
@@ -112,18 +162,28 @@ func (t *Table) Rows() []Row {
 	})
 }
 
-// Choose returns the algorithm for a group of so many ranks: that of the row which says of where
-// they run what s.String does, of the row of ranks that run anywhere or, if there is none, the one
-// that the model chooses. Of a row that says auto it is what Auto is for that size.
+// Choose returns the algorithm for a group of so many ranks: that of the table's row for it (Find)
+// or, if there is none, the one that the model chooses. Of a row that says auto it is what Auto is
+// for that size.
 func (t *Table) Choose(s Shape, size int) Algorithm {
-	if t != nil {
-		for _, where := range []string{s.String(), ""} {
-			if r, has := t.rows[group{size, where}]; has && !r.Algorithm.IsZero() {
-				return r.Algorithm.For(size)
-			}
-		}
+	if r, has := t.Find(s, size); has {
+		return r.Algorithm.For(size)
 	}
 	return s.Choose(size)
+}
+
+// Find returns the row for a group of so many ranks: the one which says of where they run what
+// s.String does, or else that of ranks that run anywhere.
+func (t *Table) Find(s Shape, size int) (row Row, has bool) {
+	if t == nil {
+		return row, false
+	}
+	for _, where := range []string{s.String(), ""} {
+		if r, has := t.rows[group{size, where}]; has && !r.Algorithm.IsZero() {
+			return r, true
+		}
+	}
+	return row, false
 }
 
 // WriteTo writes the table as ParseTable reads it. It writes nothing, and returns an error, if
@@ -131,6 +191,7 @@ func (t *Table) Choose(s Shape, size int) Algorithm {
 // with one that has no name for Parse.
 func (t *Table) WriteTo(w io.Writer) (int64, error) {
 	var b strings.Builder
+	fmt.Fprintf(&b, "%s%d: %q is the last line\n", tableHead, tableFormat, tableEnd)
 	fmt.Fprintf(&b, "%-8s %-22s %10s  %s\n", "# ranks", "algorithm", "us", "where they run")
 	for _, r := range t.Rows() {
 		us := "-"
@@ -143,6 +204,7 @@ func (t *Table) WriteTo(w io.Writer) (int64, error) {
 		}
 		fmt.Fprintln(&b, line)
 	}
+	fmt.Fprintln(&b, tableEnd)
 	n, err := io.WriteString(w, b.String())
 	return int64(n), err
 }

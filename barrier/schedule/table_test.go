@@ -59,10 +59,12 @@ func TestTable_WriteTo(t *testing.T) {
 	table := parse(t, "32 tree:8 152.2 1 host: 32 ranks on 2 cores\n2 shuffle 0.01\n32 tree:4 -\n")
 	var text strings.Builder
 	n, err := table.WriteTo(&text)
-	want := `# ranks  algorithm                      us  where they run
+	want := `# table 2: "# end" is the last line
+# ranks  algorithm                      us  where they run
 2        shuffle                     0.010
 32       tree:4                          -
 32       tree:8                    152.200  1 host: 32 ranks on 2 cores
+# end
 `
 	if text.String() != want || n != int64(len(want)) || err != nil {
 		t.Errorf("%d, %v:\n%s", n, err, text.String())
@@ -92,7 +94,7 @@ func TestTable_RowWithoutAlgorithm(t *testing.T) {
 // A row that would not be read as it is is not written, and none of the others.
 func TestTable_WriteToRefuses(t *testing.T) {
 	row := func(change func(*schedule.Row)) schedule.Row {
-		r := schedule.Row{Ranks: 4, Where: "1 host", Algorithm: schedule.Star(), Mean: time.Microsecond}
+		r := schedule.Row{Ranks: 4, Where: "1 host: 4 ranks on 2 cores", Algorithm: schedule.Star(), Mean: time.Microsecond}
 		change(&r)
 		return r
 	}
@@ -102,9 +104,9 @@ func TestTable_WriteToRefuses(t *testing.T) {
 		"one rank":          row(func(r *schedule.Row) { r.Ranks = 1 }),
 		"less than no time": row(func(r *schedule.Row) { r.Mean = -1 }),
 		"too long":          row(func(r *schedule.Row) { r.Mean = 1001 * time.Second }),
-		"a comment":         row(func(r *schedule.Row) { r.Where = "host #1" }),
-		"two lines":         row(func(r *schedule.Row) { r.Where = "1 host\n5 star -" }),
-		"spaces":            row(func(r *schedule.Row) { r.Where = " 1  host" }),
+		"a comment":         row(func(r *schedule.Row) { r.Where += " #1" }),
+		"two lines":         row(func(r *schedule.Row) { r.Where += "\n5 star -" }),
+		"spaces":            row(func(r *schedule.Row) { r.Where = " " + r.Where }),
 	} {
 		table := parse(t, "2 shuffle -\n")
 		table.Set(r)
@@ -130,22 +132,85 @@ func TestParseTable_Bounds(t *testing.T) {
 
 func TestParseTable_Refuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"\n\n4 star":                         `x.table:3: "4 star": want how many ranks`,
-		"1 star -":                           `x.table:1: "1": want how many ranks, of 2 to 65536`,
-		"many star -":                        `"many": want how many ranks`,
-		"65537 star -":                       `"65537": want how many ranks`,
-		"4 bush -":                           `there is no "bush" (there are: shuffle`,
-		"4 star fast":                        `"fast": want microseconds, or -`,
-		"4 star -1":                          `"-1": want microseconds`,
-		"4 star NaN":                         `"NaN": want microseconds`,
-		"4 star 1e10":                        `"1e10": want microseconds`,
-		"4 star 1000000000.5":                `"1000000000.5": want microseconds`,
-		"4 star - here\n4 tree:2 1.5 here":   `x.table:2: a second row of 4 ranks, "here"`,
-		"4 star -\n# a word\n4 tree:2 - # x": `x.table:3: a second row of 4 ranks, ""`,
+		"\n\n4 star":          `x.table:3: "4 star": want how many ranks`,
+		"1 star -":            `x.table:1: "1": want how many ranks, of 2 to 65536`,
+		"many star -":         `"many": want how many ranks`,
+		"65537 star -":        `"65537": want how many ranks`,
+		"4 bush -":            `there is no "bush" (there are: shuffle`,
+		"4 star fast":         `"fast": want microseconds, or -`,
+		"4 star -1":           `"-1": want microseconds`,
+		"4 star NaN":          `"NaN": want microseconds`,
+		"4 star 1e10":         `"1e10": want microseconds`,
+		"4 star 1000000000.5": `"1000000000.5": want microseconds`,
+		"4 star - unknown hosts\n4 tree:2 1.5 unknown hosts":                                      `x.table:2: a second row of 4 ranks, "unknown hosts"`,
+		"4 star -\n# a word\n4 tree:2 - # x":                                                      `x.table:3: a second row of 4 ranks, ""`,
 		"64 " + strings.Repeat("repeated:64:", 6) + "shuffle" + strings.Repeat(":star", 6) + " -": "x.table:1: repeated:64",
 	} {
 		if _, err := schedule.ParseTable("x.table", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// A table that was cut anywhere is none: not one of fewer rows, nor of rows for other groups. One that
+// was written by hand, or before tables had an end, needs none.
+func TestParseTable_Cut(t *testing.T) {
+	var b strings.Builder
+	rows := "2 shuffle 0.5\n3 star 1.0 1 host: 3 ranks on 2 cores\n8 tree:3 2 2 hosts: 4 ranks on a core each; in turn\n"
+	if _, err := parse(t, rows).WriteTo(&b); err != nil {
+		t.Fatal(err)
+	}
+	whole := strings.TrimRight(b.String(), "\n")
+	parse(t, "# as measured\n"+whole)
+	for n := range len(whole) {
+		table, err := schedule.ParseTable("x.table", strings.NewReader(whole[:n]))
+		if err == nil {
+			t.Errorf("%q is a table of %v", whole[:n], table.Rows())
+		}
+	}
+	for text, want := range map[string]string{
+		"":                         `x.table:1: no "# end" behind its rows (0): the file was cut`,
+		"# table 2: x\n4 star -\n": `x.table:3: no "# end" behind its rows (1)`,
+		"# table 3: x\n":           `x.table:1: a table of format 3: want 2`,
+		whole + "\n4 star -":       `a row behind "# end"`,
+	} {
+		if _, err := schedule.ParseTable("x.table", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+	for _, text := range []string{rows, "# ranks  algorithm  us  where they run\n" + rows, "# table of ours\n" + rows} {
+		if got := len(parse(t, text).Rows()); got != 3 {
+			t.Errorf("%q: %d rows, want 3", text, got)
+		}
+	}
+}
+
+// Words of where ranks run are those that a shape of as many ranks says, or none.
+func TestParseTable_Where(t *testing.T) {
+	for where, want := range map[string]string{
+		"1 host: 4 ranks on 2 core": `x.table:1: "1 host: 4 ranks on 2 core": want where ranks run`,
+		"1 host: 4 ranks on":        "want where ranks run",
+		"1 host":                    "want where ranks run",
+		"in turn":                   "want where ranks run",
+		"2 hosts: 2 ranks on a core each; in tur":      "want where ranks run",
+		"2 hosts: 2 ranks on a core each; spread 12":   "want where ranks run",
+		"1 host: 3 ranks on 2 cores":                   "want where 4 ranks run (these are 3)",
+		"1 host: 99999999999999999999 ranks on 1 core": "want no more than",
+	} {
+		if _, err := schedule.ParseTable("x.table", strings.NewReader("4 star - "+where)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", where, err, want)
+		}
+	}
+	costs := schedule.MemoryCosts
+	host := func(cores int) schedule.Host { return schedule.Host{Cores: cores, Local: costs} }
+	for _, shape := range []schedule.Shape{
+		{}, schedule.OneHost(5, 1, costs), schedule.OneHost(5, 2, costs), schedule.OneHost(5, 8, costs),
+		{Hosts: []schedule.Host{host(1), host(1)}, Of: []int{0, 1, 0, 1, 0}},
+		{Hosts: []schedule.Host{host(1), host(9)}, Of: []int{0, 1, 1, 0, 1}},
+	} {
+		table := parse(t, "5 star - "+shape.String())
+		if row, has := table.Find(shape, 5); !has || row.Where != shape.String() {
+			t.Errorf("%v: found %v, %+v", shape, has, row)
 		}
 	}
 }
@@ -175,7 +240,7 @@ func (f failing) Write([]byte) (int, error) { return 3, f.err }
 // No table is one without rows, and either has what the model says for all.
 func TestTable_WithoutRows(t *testing.T) {
 	here := schedule.OneHost(7, 2, schedule.MemoryCosts)
-	for name, table := range map[string]*schedule.Table{"none": nil, "zero": {}, "empty": parse(t, "# no row\n")} {
+	for name, table := range map[string]*schedule.Table{"none": nil, "zero": {}, "empty": parse(t, "# no row\n# end\n")} {
 		if rows := table.Rows(); len(rows) != 0 {
 			t.Errorf("%s: %v", name, rows)
 		}

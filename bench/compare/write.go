@@ -50,6 +50,7 @@ func (c *compare) write(file string) error {
 	fmt.Fprintf(&text, "%s; %s. %s, %d rounds in which all take turns.\n\n", harness.Machine(), c.Link,
 		time.Now().UTC().Format(time.DateOnly), c.Rounds)
 	text.WriteString("Medians, with the lowest and the highest round behind them; the best of a column is bold. " +
+		"Of libfabric they are medians of its means of round trips: it tells no others. " +
 		"**Compare within a column, never with another run.** There is no NIC and no wire in these numbers: " +
 		"they are what the kernel and the programs cost. Programs that spin have a core each; " +
 		"in barriers of more members than cores they share them. What is not installed on the machine is left out. " +

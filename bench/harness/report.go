@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 )
 
 // Report is the result of a benchmark.
@@ -51,6 +52,18 @@ func (t *Target) leftOut() bool { return math.IsNaN(t.Got) }
 // result at all, and no success.
 func (t *Target) met() bool {
 	return !math.IsInf(t.Got, 0) && (t.Got == t.Limit || t.AtLeast == (t.Got > t.Limit))
+}
+
+// digits returns how many digits behind the point a result and its limit have: two, or more where
+// these would look alike, and are not.
+func (t *Target) digits() int {
+	const least, most = 2, 15
+	digits := least
+	for digits < most && t.Got != t.Limit &&
+		strconv.FormatFloat(t.Got, 'f', digits, 64) == strconv.FormatFloat(t.Limit, 'f', digits, 64) {
+		digits++
+	}
+	return digits
 }
 
 // notMet lists the targets that were measured and not met.
@@ -146,7 +159,9 @@ func (r *Report) print(out io.Writer) {
 		if t.met() {
 			verdict = "met"
 		}
-		fmt.Fprintf(out, "%-*s  %-8s (%.2f, %slimit %.2f)\n", width, t.What, verdict, t.Got, t.Note, t.Limit)
+		digits := t.digits()
+		fmt.Fprintf(out, "%-*s  %-8s (%.*f, %slimit %.*f)\n",
+			width, t.What, verdict, digits, t.Got, t.Note, digits, t.Limit)
 	}
 	fmt.Fprint(out, r.Note)
 }

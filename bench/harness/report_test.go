@@ -40,15 +40,28 @@ func TestReport_LimitsThatAreNotMet(t *testing.T) {
 	}
 }
 
-// Ratios are of medians, and the second number is of the round nearest to the median.
+// A verdict does not contradict its numbers: where they would look alike, they have more digits.
+func TestReport_VerdictOfWhatIsNearlyTheLimit(t *testing.T) {
+	r := Report{Targets: []Target{
+		{What: "a", Got: 1.1004, Limit: 1.1}, {What: "b", Got: 1.0999999, Limit: 1.1}, {What: "c", Got: 1.1, Limit: 1.1},
+	}}
+	var out strings.Builder
+	r.print(&out)
+	want := "\na  NOT met  (1.1004, limit 1.1000)\nb  met      (1.0999999, limit 1.1000000)\nc  met      (1.10, limit 1.10)\n"
+	if out.String() != want {
+		t.Errorf("printed %q, want %q", out.String(), want)
+	}
+}
+
+// Ratios are of medians, and so is the second number, also where the round of the median has another one.
 func TestRow(t *testing.T) {
 	var rows Rows
-	for _, v := range [][2]float64{{5, 50}, {1, 10}, {3, 30}, {2, 20}} {
+	for _, v := range [][2]float64{{5, 50}, {1, 10}, {3, 300}, {2, 20}} {
 		rows.Add("a", v[0], v[1])
 	}
 	rows.Add("b", 5)
 	a := rows.Find("a")
-	if a.Median() != 2.5 || a.Min() != 1 || a.Max() != 5 || a.Second() != 30 || a.Over(rows.Find("b")) != 0.5 || !math.IsNaN(a.Over(rows.Find("c"))) {
+	if a.Median() != 2.5 || a.Min() != 1 || a.Max() != 5 || a.Second() != 35 || a.Over(rows.Find("b")) != 0.5 || !math.IsNaN(a.Over(rows.Find("c"))) {
 		t.Errorf("median %v, min %v, max %v, second %v", a.Median(), a.Min(), a.Max(), a.Second())
 	}
 }

@@ -104,20 +104,24 @@ func (r *Row) Median() float64 {
 	if r == nil {
 		return math.NaN()
 	}
-	v := slices.Sorted(slices.Values(r.Counted()))
+	return median(r.Counted())
+}
+
+func median(values []float64) float64 {
+	v := slices.Sorted(slices.Values(values))
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// Second returns the second number of the round whose result is nearest to the median, of those
-// that count.
+// Second returns the median of the second numbers of the rounds whose results count. It need not be
+// of the round that has the median result.
 func (r *Row) Second() float64 {
-	median, nearest := r.Median(), -1
-	for round, value := range r.Values {
-		if r.Counts(round) && (nearest < 0 || math.Abs(value-median) < math.Abs(r.Values[nearest]-median)) {
-			nearest = round
+	var values []float64
+	for round, value := range r.second {
+		if r.Counts(round) {
+			values = append(values, value)
 		}
 	}
-	return r.second[nearest]
+	return median(values)
 }
 
 // Min returns the lowest result that counts.

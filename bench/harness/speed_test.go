@@ -104,8 +104,7 @@ func TestRunRounds_EachTurnsPace(t *testing.T) {
 	}
 }
 
-// Beside the median is the second number of a round that counts, also where one that does not has the
-// same result.
+// The second numbers are of rounds that count, also where one that does not has the same result.
 func TestSecond_OfARoundThatCounts(t *testing.T) {
 	const quick, slow = 4 * time.Microsecond, 6 * time.Microsecond
 	useSpeed(t)

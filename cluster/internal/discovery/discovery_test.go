@@ -89,7 +89,7 @@ func TestOwnAnnouncementComesBack(t *testing.T) {
 // milliseconds until the next announcement. The lowest bit says that the node seeks; a size of 128
 // more, that it has two networks. Whatever comes, at most one announcement answers each.
 func FuzzDiscovery(f *testing.F) {
-	const seeks = 1
+	const seeks, failed = 1, 64
 	met := []byte{3, 1, 1, 3, seeks, 2, 2, 3, seeks, 1, 1, 3, 2*1 | seeks, 1, 1, 3, 2*5 | seeks}
 	for _, script := range [][]byte{
 		{1, 1, 1, 1, 0},
@@ -99,6 +99,9 @@ func FuzzDiscovery(f *testing.F) {
 		{3, 1, 1, 3, 0, 2, 1, 3, 0}, // one address for two
 		{3, 2, 0, 3, 0},             // this node's
 		{3, 1, 1, 3, 0, 1, 2, 3, 0}, // one number for two
+		slices.Concat([]byte{3, 1, 1, 3, seeks, 1, 9, 3, seeks}, bytes.Repeat([]byte{2, 2, 3, 254 | seeks}, 8)), // one that is gone
+		{3, 1, 1, 3, seeks, 1, 9, 3, seeks, 1, 1, 3, seeks},                                                     // and that is there
+		{3, 1, 1, 3, seeks, 1, 1, 3 | failed, seeks, 1, 1, 3, seeks, 2, 2, 3 | failed, 0},                       // one that has failed, and began anew
 		{3, 0, 0, 3, 0, 0, 5, 3, 0}, // its own, and a double
 		{3, 1, 1, 3 + 128, 0},       // two networks
 		bytes.Repeat([]byte{3, 2, 2, 4, 254}, 1),
@@ -119,7 +122,9 @@ func FuzzDiscovery(f *testing.F) {
 				t.Fatalf("Advance: %+v", out)
 			}
 			s := station(int(script[1]), 1+int(script[2]>>7))
-			out := m.Handle(now, uint16(script[0]), mac(int(script[1]), 0), 0, announce(s, int(script[2]&127), script[3]&1 != 0), nil)
+			a := announce(s, int(script[2]&63), script[3]&seeks != 0)
+			a.Failed = script[2]&failed != 0
+			out := m.Handle(now, uint16(script[0]), mac(int(script[1]), 0), 0, a, nil)
 			if len(out) > 1 {
 				t.Fatalf("Handle: %+v", out)
 			}

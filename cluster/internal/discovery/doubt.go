@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/rawlane/rawlane/internal/monotime"
@@ -64,7 +65,8 @@ func (d *Discovery) hearDoubted(now monotime.Time, s Station, a *Announcement) F
 
 // endDoubts gives the places of stations that are silent to those that claim their numbers.
 func (d *Discovery) endDoubts(now monotime.Time) {
-	for node, why := range d.doubts {
+	for _, node := range slices.Sorted(maps.Keys(d.doubts)) { // there are none, as a rule
+		why := d.doubts[node]
 		if !why.claimed() || now.Before(why.until) {
 			continue
 		}

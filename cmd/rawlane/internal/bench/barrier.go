@@ -67,6 +67,8 @@ of all barriers of all nodes.
     model      what the LogP model predicts
     / MPI      the mean divided by Open MPI's of the same loop: with --compare-mpi
 
+With --table, the lines of auto say whether the table has a row for the nodes, or the model has chosen.
+
 Algorithms: ` + schedule.Names + `.
 With offload, node 0 counts in the path of its NIC (XDP) where it may.
 
@@ -175,6 +177,9 @@ type barrierNode struct {
 func (n *barrierNode) measure(ctx context.Context, g *barrier.Group, name, loop string) error {
 	r := n.b.result(n.form, loop)
 	r.Algo, r.Chosen, r.Frames = name, g.Algorithm().String(), g.Algorithm().Frames(g.Size())
+	if name == auto && n.b.tuned != nil {
+		r.choseBy(n.b.tuned, g.Shape(), g.Size())
+	}
 	if s := g.Shape(); s.Known() && n.b.cluster.NICs == 1 {
 		r.ModelUS = cli.Micros(s.Cost(g.Algorithm())) // by which an empty config chooses
 	} else {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/rawlane/rawlane/barrier/schedule"
 	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
 
@@ -18,6 +19,7 @@ type barrierResult struct {
 	Loop      string    `json:"loop"`       // "work" between the barriers, or "tight"
 	WorkUS    float64   `json:"work_us"`    // how much
 	Chosen    string    `json:"chosen"`     // the algorithm, where algo is auto
+	ChosenBy  string    `json:"chosen_by"`  // with --table, of auto: byTable or byModel
 	FastestUS float64   `json:"fastest_us"` // the mean of the node that waits least
 	SlowestUS float64   `json:"slowest_us"` // and of the one that waits longest
 	NetworkUS float64   `json:"network_us"` // mean of each barrier's shortest wait: that of the last one to come
@@ -35,6 +37,28 @@ type barrierResult struct {
 	MPIUS      float64 `json:"mpi_us,omitempty"` // Open MPI's mean, in the same loop
 	ToMPI      float64 `json:"mpi_ratio,omitempty"`
 	MPIVersion string  `json:"mpi_version,omitempty"`
+
+	chosenBy string // likewise, behind a line
+}
+
+// What has chosen an algorithm where there is a table.
+const (
+	byTable = "table"
+	byModel = "model"
+)
+
+// choseBy says what has chosen for ranks of a shape.
+func (r *barrierResult) choseBy(t *schedule.Table, s schedule.Shape, ranks int) {
+	row, has := t.Find(s, ranks)
+	switch {
+	case !has:
+		r.ChosenBy = byModel
+		r.chosenBy = fmt.Sprintf("  by the model: --table has no row of %d ranks, %s", ranks, s)
+	case row.Where == "":
+		r.ChosenBy, r.chosenBy = byTable, "  by --table, for ranks anywhere"
+	default:
+		r.ChosenBy, r.chosenBy = byTable, "  by --table"
+	}
 }
 
 // result returns a result of one of the loops.
@@ -118,7 +142,7 @@ func (r *barrierResult) line() string {
 	if r.MPIVersion != "" {
 		ours += fmt.Sprintf(" %8.2f", r.ToMPI)
 	}
-	return fmt.Sprintf("%-24s %-5s %12.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %s\n",
+	return fmt.Sprintf("%-24s %-5s %12.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %s%s\n",
 		name, r.Loop, r.MeanUS, r.P50US, r.P99US, r.MinUS, r.MaxUS,
-		r.FastestUS, r.SlowestUS, r.NetworkUS, r.SkewUS, ours)
+		r.FastestUS, r.SlowestUS, r.NetworkUS, r.SkewUS, ours, r.chosenBy)
 }

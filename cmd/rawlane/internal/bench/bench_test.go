@@ -45,8 +45,11 @@ func TestBenchJSON(t *testing.T) {
 				if err := json.Unmarshal([]byte(line), &r); err != nil {
 					t.Fatal(err)
 				}
-				size := []int{0, 4, 1480}[i]
-				if r.Schema != resultSchema || r.Bench != bench || r.Link != "fabric" || r.Nodes != 3 || r.NICs != 1 || r.SizeBytes != size || r.Iters != 500 ||
+				size, iters := []int{0, 4, 1480}[i], 500
+				if bench == "bandwidth" {
+					iters = 7 * 64 // in whole windows
+				}
+				if r.Schema != resultSchema || r.Bench != bench || r.Link != "fabric" || r.Nodes != 3 || r.NICs != 1 || r.SizeBytes != size || r.Iters != iters ||
 					!r.Tagged || r.VID != 7 || r.PCP != 2 || r.Pin != -1 || r.Lost > late || r.Host.Kernel != launch.ReadLine("/proc/sys/kernel/osrelease") || r.Host.MTU != 1500 {
 					t.Errorf("%s", line)
 				}
@@ -62,6 +65,29 @@ func TestBenchJSON(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A line says what was sent, where that is another number than was asked for.
+func TestBench_WhatWasSent(t *testing.T) {
+	for _, c := range []struct {
+		args         string
+		iters, batch int
+	}{
+		{"bandwidth --iters 1", 64, 32},
+		{"bandwidth --iters 100 --window 8", 96, 8},
+		{"rate --iters 5", 5, 5},
+		{"rate --iters 100", 100, 32},
+		{"logp --iters 101", 110, 1},
+	} {
+		out, errs, status := command(t, append([]string{"bench"}, strings.Fields(c.args+" --nodes 2 --size 4 --json")...)...)
+		var r result
+		if err := json.Unmarshal([]byte(out), &r); err != nil || status != cli.ExitDone {
+			t.Fatalf("%s: %v, status %d, said %s", c.args, err, status, errs)
+		}
+		if r.Iters != c.iters || r.Batch != c.batch {
+			t.Errorf("%s: %d in batches of %d, want %d of %d", c.args, r.Iters, r.Batch, c.iters, c.batch)
+		}
 	}
 }
 
@@ -88,7 +114,7 @@ func TestBenchMemoryJSON(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !(r.Bench == bench && 0 < r.MinUS && r.MinUS <= r.P50US && r.P50US <= r.MaxUS && r.MsgsPerS > 0 && r.MBPerS > 0 && r.Frames > 0 && r.Loss == 0.01 &&
-					(r.DuplexMBPerS > 0) == (bench == "put") && (r.BatchedPerS > 0) == (bench == "fifo") &&
+					(r.Streamed > 0) == (bench == "put" || bench == "fifo" || bench == "conn") && (r.DuplexMBPerS > 0) == (bench == "put") && (r.BatchedPerS > 0) == (bench == "fifo") &&
 					(r.PushUS > 0) == (bench == "conn" || bench == "rpc") && (r.InlineUS > 0) == (bench == "rpc")) {
 					t.Errorf("%s", line)
 				}
@@ -258,15 +284,6 @@ func TestBenchBarrier_AutoKnowsWhereNodesRun(t *testing.T) {
 	}
 }
 
-// fill takes least and greatest from all nodes, as the percentiles.
-func TestBarrierResult_OneDistribution(t *testing.T) {
-	var r barrierResult
-	r.fill([][]uint32{{1000, 2000, 3000}, {4000, 5000, 90_001}})
-	if r.MinUS != 1 || r.MaxUS != 90.001 || r.P99US != 90.001 || r.MeanMinUS != 2.5 || r.MeanMaxUS != (3+90.001)/2 {
-		t.Errorf("min %v, p99 %v, max %v; averages %v, %v", r.MinUS, r.P99US, r.MaxUS, r.MeanMinUS, r.MeanMaxUS)
-	}
-}
-
 // All lines of comma-separated values have one head, without a key and with it.
 func TestBenchCSV_OneHead(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "key")
@@ -357,6 +374,25 @@ func TestKeyCost_Rounds(t *testing.T) {
 		if whole.Iters != iters || whole.halves.TotalCount() != int64(iters) || whole.Lost != rounds || whole.Allocs != 2 ||
 			whole.MinUS != .125 || whole.MaxUS != .125*float64(k.rounds) || whole.elapsed != time.Duration(rounds)*time.Second {
 			t.Errorf("%d round trips: %+v", iters, whole)
+		}
+	}
+}
+
+// A size that is given twice has two rows without the key, and two with it, each of its own round trips.
+func TestBenchLatency_ASizeTwiceWithAKey(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "key")
+	if err := keyring.New().WriteFile(file); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, status := command(t, "bench", "latency", "--size", "4,4", "--iters", "20", "--key-file", file, "--json")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if status != cli.ExitDone || len(lines) != 4 {
+		t.Fatalf("status %d, said %s, printed %s", status, errs, out)
+	}
+	for _, line := range lines {
+		var r result
+		if err := json.Unmarshal([]byte(line), &r); err != nil || r.Iters != 20 {
+			t.Errorf("%v: %s", err, line)
 		}
 	}
 }

@@ -139,6 +139,7 @@ func (c *client) breakdown(ctx context.Context, r *result) error {
 	defer p.forget()
 	turns := min(max(1, r.Iters/breakdownTurn), breakdownTurns)
 	n := (r.Iters + turns - 1) / turns
+	r.Iters = n * turns
 	begun := time.Now()
 	for turn := range turns {
 		if err := c.breakdownTurn(ctx, s, p, byte(turn), n); err != nil {
@@ -157,7 +158,7 @@ func (c *client) breakdown(ctx context.Context, r *result) error {
 	}
 	r.recordPingPong(halves, time.Since(begun))
 	r.MsgsPerS, r.TxPerS, r.MBPerS = 0, 0, 0 // of two kinds of round trips
-	r.Allocs, r.Lost = s.allocs/float64(n*turns), s.lost
+	r.Allocs, r.Lost = s.allocs/float64(r.Iters), s.lost
 	r.Breakdown = s.result()
 	return nil
 }

@@ -96,9 +96,12 @@ func measureBreakdown(t *testing.T, spin time.Duration, open func(string) (trans
 		t.Fatal(err)
 	}
 	c.link = nodes[0].link
-	r := &result{Bench: "latency", Link: "kernel", SizeBytes: 64, Iters: 200}
+	r := &result{Bench: "latency", Link: "kernel", SizeBytes: 64, Iters: 201}
 	if err := errors.Join(c.breakdown(ctx, r), c.end(ctx), <-served); err != nil {
 		t.Fatal(err)
+	}
+	if r.Iters != 202 || r.Split+r.Unsplit != int64(r.Iters) {
+		t.Errorf("%d iterations, %d split and %d not", r.Iters, r.Split, r.Unsplit)
 	}
 	return r
 }

@@ -54,25 +54,29 @@ func addressOf(ifname string) (ip netip.Addr, ok bool) {
 func (c *client) beside(ctx context.Context, r *result) error {
 	h := newTimes()
 	var since func() float64
+	var begun time.Time
 	load := gonet.Load{
 		Size: r.SizeBytes, Warm: r.Iters / warmUpShare, Iters: r.Iters, Often: c.keepAlive,
-		Begin: func() { since = allocations() },
+		Begin: func() { since, begun = allocations(), time.Now() },
 	}
 	var elapsed time.Duration
+	record := func(half time.Duration) error { return h.RecordValue(int64(half)) }
 	for _, peer := range c.peers {
 		to, err := netip.ParseAddrPort(c.echoes[peer])
 		if err != nil {
 			return fmt.Errorf("--beside %s: node %d has no IPv4 address on its interface (ip addr add ... dev ...)",
 				r.Link, peer)
 		}
-		record := func(half time.Duration) error {
-			elapsed += 2 * half
-			return h.RecordValue(int64(half))
-		}
-		if err := gonet.Ping(ctx, r.Link, to, load, record); err != nil {
+		lost, err := gonet.Ping(ctx, r.Link, to, load, record)
+		if err != nil {
 			return fmt.Errorf("--beside %s: node %d: %w", r.Link, peer, err)
 		}
+		elapsed += time.Since(begun)
 		r.Allocs += since() / float64(r.Iters*len(c.peers))
+		r.Lost += uint64(lost)
+	}
+	if h.TotalCount() == 0 {
+		return fmt.Errorf("--beside %s: all %d messages of %d bytes were lost", r.Link, r.Lost, r.SizeBytes)
 	}
 	r.recordPingPong(h, elapsed)
 	return nil

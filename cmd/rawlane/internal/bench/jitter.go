@@ -131,17 +131,22 @@ func (b *jitterBench) run(cmd *cobra.Command) error {
 	return nil
 }
 
-// choose completes and checks the cores, of those that this process may run on: none where the
-// system does not tell.
+// choose completes and checks the cores, each of which has one loop, of those that this process may
+// run on: none where the system does not tell.
 func (b *jitterBench) choose(allowed []int) error {
+	var once []int
 	for _, core := range b.cores {
 		if len(allowed) > 0 && !slices.Contains(allowed, core) {
 			return cli.Misuse("--cores %d: this process may run on %d alone",
 				core, slices.Sorted(slices.Values(allowed)))
 		}
+		if !slices.Contains(once, core) {
+			once = append(once, core)
+		}
 	}
 	switch {
 	case len(b.cores) > 0:
+		b.cores = once
 	case len(allowed) == 0:
 		b.cores = []int{notPinned, notPinned}
 	default:

@@ -74,7 +74,7 @@ func TestJitter_Cores(t *testing.T) {
 		{nil, []int{4, 0, 5}, []int{4, 0}, ""},
 		{nil, []int{3}, []int{3}, ""},
 		{nil, nil, []int{notPinned, notPinned}, ""},
-		{[]int{5, 4}, []int{4, 0, 5}, []int{5, 4}, ""},
+		{[]int{5, 4, 5}, []int{4, 0, 5}, []int{5, 4}, ""},
 		{[]int{7}, nil, []int{7}, ""},
 		{[]int{4, 1}, []int{4, 0, 5}, nil, "--cores 1: this process may run on [0 4 5] alone"},
 	} {

@@ -19,7 +19,7 @@ type keyCost struct {
 
 // measured is what a round measures.
 type measured struct {
-	size  int
+	row   int // among those of the sizes, of which some may be alike
 	keyed bool
 }
 
@@ -44,10 +44,10 @@ type KeyTimes struct {
 	Refused       uint64  `json:"refused"`       // frames that node 0 has not: replayed, forged, altered, or of no key
 }
 
-// measure measures a size by a function, and what the key has done meanwhile. What it has measured
-// before is in the result, too.
+// measure measures the size of a row by a function, and what the key has done meanwhile. What it
+// has measured before is in the result, too.
 func (k *keyCost) measure(
-	ctx context.Context, c *client, r *result, measure func(*client, context.Context, *result) error,
+	ctx context.Context, c *client, row int, r *result, measure func(*client, context.Context, *result) error,
 ) error {
 	if k == nil {
 		return measure(c, ctx, r)
@@ -62,14 +62,14 @@ func (k *keyCost) measure(
 	if keyed {
 		r.Authenticated = after.RxMessages - before.RxMessages
 	}
-	what := measured{r.SizeBytes, keyed}
+	what := measured{row, keyed}
 	if earlier := k.sum[what]; earlier != nil {
 		r.addPingPong(earlier)
 		r.Refused += earlier.Refused
 		r.Authenticated += earlier.Authenticated
 	}
 	k.sum[what] = r
-	r.PlainUS = k.sum[measured{r.SizeBytes, false}].P50US
+	r.PlainUS = k.sum[measured{row, false}].P50US
 	r.Ratio = r.P50US / r.PlainUS
 	return nil
 }

@@ -104,6 +104,7 @@ func (c *client) logp(ctx context.Context, r *result) error {
 	}
 	since := allocations()
 	n := (r.Iters + logpTurns - 1) / logpTurns
+	r.Iters = n * logpTurns
 	for range logpTurns {
 		if err := m.turn(ctx, n); err != nil {
 			return err
@@ -285,7 +286,7 @@ func (m *logpClient) echoed(ctx context.Context) (took time.Duration, inTime boo
 	if err != nil && !isLonger(err) {
 		return 0, false, err
 	}
-	if err != nil || !ok || from != p.to || n != len(p.b) {
+	if err != nil || !ok || !p.echoes(m.in[:n], from) {
 		return 0, false, p.await(ctx)
 	}
 	return took, m.loose || look.Sub(given) < logpAway, nil

@@ -115,13 +115,15 @@ func (c *client) keepAlive(ctx context.Context) error {
 
 // repeat measures n times. A lost message is no error: the pinger counts it.
 func (c *client) repeat(ctx context.Context, n int, measure func(context.Context) error) error {
+	lost := false // which takes long
 	for i := range n {
-		if i%100 == 0 {
+		if i%100 == 0 || lost {
 			if err := c.keepAlive(ctx); err != nil {
 				return err
 			}
 		}
-		if err := measure(ctx); err != nil && !errors.Is(err, errLost) {
+		err := measure(ctx)
+		if lost = errors.Is(err, errLost); err != nil && !lost {
 			return err
 		}
 	}
@@ -236,6 +238,8 @@ func (c *client) stream(ctx context.Context, h *hdrhistogram.Histogram, b *batch
 // bandwidth sends windows of messages to node 1, which answers each window, and counts the messages
 // that arrive.
 func (c *client) bandwidth(ctx context.Context, r *result) error {
+	windows := max(1, r.Iters/r.Window)
+	r.Iters, r.Batch = windows*r.Window, min(r.Batch, r.Window)
 	h, b := newTimes(), c.batch(r)
 	var arrived uint64
 	window := func(ctx context.Context) (err error) {
@@ -249,7 +253,6 @@ func (c *client) bandwidth(ctx context.Context, r *result) error {
 		_ = h.RecordValue(int64(time.Since(start)) / int64(r.Window))
 		return err
 	}
-	windows := max(1, r.Iters/r.Window)
 	if err := c.repeat(ctx, windows/warmUpShare+1, window); err != nil {
 		return err
 	}
@@ -259,13 +262,14 @@ func (c *client) bandwidth(ctx context.Context, r *result) error {
 		return err
 	}
 	elapsed := time.Since(start)
-	sent := uint64(windows * r.Window)
+	sent := uint64(r.Iters)
 	r.Allocs = since() / float64(sent)
 	return r.recordStream(h, sent, arrived-before, elapsed, elapsed)
 }
 
 // rate sends to node 1 as fast as the link takes messages, and counts those that arrive.
 func (c *client) rate(ctx context.Context, r *result) error {
+	r.Batch = min(r.Batch, r.Iters)
 	h, b := newTimes(), c.batch(r)
 	if err := c.stream(ctx, h, b, r.Iters/warmUpShare); err != nil {
 		return err

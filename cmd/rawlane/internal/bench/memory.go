@@ -128,7 +128,8 @@ nodes than 0 and 1 are idle.
 		b.alike = []string{"size"}
 	}
 	b.bytes, b.alike = 64<<20, append(b.alike, "iters", "bytes")
-	cli.SizeFlag(f, &b.bytes, "bytes", "bytes to send per size, for the rates: 1000000, 64M")
+	cli.SizeFlag(f, &b.bytes, "bytes",
+		"bytes to send per size, for the rates, but no more than 2,000,000 messages: 1000000, 64M")
 	return cmd
 }
 
@@ -186,6 +187,7 @@ func (b *memoryBench) part(ctx context.Context, n *node) error {
 // memoryResult is one line of these benchmarks.
 type memoryResult struct {
 	result
+	Streamed     int     `json:"streamed,omitempty"`  // put, fifo, conn: the messages that msgs_per_s is of
 	DuplexMBPerS float64 `json:"duplex_mb_per_s"`     // put: each way, both at once
 	BatchedPerS  float64 `json:"batched_msgs_per_s"`  // fifo: records pushed 64 at once
 	PushUS       float64 `json:"push_us,omitempty"`   // conn, rpc, mpi: of a Push through a FIFO, one way

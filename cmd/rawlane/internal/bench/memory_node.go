@@ -103,7 +103,7 @@ func (n *memoryNode) compare(what string, b []byte) error {
 	return nil
 }
 
-// many returns the number of messages in --bytes.
+// many returns the number of messages in --bytes, of which there is a most.
 func (n *memoryNode) many() int {
 	return int(min(max(1, n.b.bytes/int64(len(n.data))), maxMemoryMessages))
 }
@@ -178,7 +178,8 @@ func (n *memoryNode) put(ctx context.Context, r *memoryResult) (err error) {
 	}
 	put := func() error { return n.other.Put(ctx, 8, n.data) }
 	if n.ep.Node() == 0 {
-		if r.MsgsPerS, r.MBPerS, err = n.stream(ctx, n.many(), size, put); err != nil {
+		r.Streamed = n.many()
+		if r.MsgsPerS, r.MBPerS, err = n.stream(ctx, r.Streamed, size, put); err != nil {
 			return err
 		}
 		if err := send(); err != nil { // tells the other one that this is over
@@ -218,7 +219,8 @@ func (n *memoryNode) fifo(ctx context.Context, r *memoryResult) (err error) {
 		}
 		return n.compare("fifo", buf)
 	}
-	if r.MsgsPerS, r.MBPerS, err = n.stream(ctx, batches*memoryBatch, r.SizeBytes, send); err != nil {
+	r.Streamed = batches * memoryBatch
+	if r.MsgsPerS, r.MBPerS, err = n.stream(ctx, r.Streamed, r.SizeBytes, send); err != nil {
 		return err
 	}
 	batch := slices.Repeat([][]byte{n.data}, memoryBatch)

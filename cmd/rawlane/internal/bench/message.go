@@ -35,6 +35,8 @@ half of the time from before the send until after the receive, in microseconds.
 With --breakdown the kernel stamps frames as they pass the driver, and round trips with node 1 are split
 into send, wire, wake-up, receive and program, with and without the stamps' own cost.
 
+With --beside tcp messages of 0 bytes have no line: a stream has none.
+
 With a key file each size is measured twice, without the key and with it, which take turns. The last
 columns say by how much longer it takes (p50 divided by that without), and how many messages node 0
 has authenticated and how many frames it has refused meanwhile.
@@ -176,7 +178,10 @@ func (b *messageBench) measureAll(ctx context.Context, n *node, c *client) error
 		networks = append(networks, b.networks...)
 	}
 	for _, network := range networks {
-		for _, size := range b.sizes {
+		for row, size := range b.sizes {
+			if network == "tcp" && size == 0 {
+				continue // a stream has no empty messages
+			}
 			r, measure, keys := n.form, b.measure, b.keyCost
 			r.SizeBytes, r.Window, r.Iters = size, b.window, keys.share(b.iters)
 			r.Batch, r.InPlace = b.batch, b.inPlace
@@ -185,7 +190,7 @@ func (b *messageBench) measureAll(ctx context.Context, n *node, c *client) error
 				r.Iters, measure, keys = b.iters, (*client).beside, nil
 			}
 			n.lines.Say("%s by %s, %d bytes ...", b.name, r.Link, size)
-			if err := keys.measure(ctx, c, &r, measure); err != nil {
+			if err := keys.measure(ctx, c, row, &r, measure); err != nil {
 				return err
 			}
 			if !keys.ends() {

@@ -108,6 +108,7 @@ func (n *memoryNode) exchange(ctx context.Context, r *memoryResult, c net.Conn) 
 		return err
 	}
 	took := time.Since(start).Seconds()
+	r.Streamed = count
 	r.MsgsPerS = float64(count) / took
 	r.MBPerS = r.MsgsPerS * float64(r.SizeBytes) / 1e6
 	return n.pingTCP(ctx, r, c)
@@ -143,7 +144,7 @@ func (n *memoryNode) pingTCP(ctx context.Context, r *memoryResult, c net.Conn) e
 		h := newTimes()
 		load := gonet.Load{Size: r.SizeBytes, Warm: r.Iters / warmUpShare, Iters: r.Iters}
 		record := func(half time.Duration) error { return h.RecordValue(int64(half)) }
-		if err := gonet.Ping(ctx, "tcp", to, load, record); err != nil {
+		if _, err := gonet.Ping(ctx, "tcp", to, load, record); err != nil {
 			return err
 		}
 		r.TCPUS = float64(h.ValueAtPercentile(50)) / 1e3

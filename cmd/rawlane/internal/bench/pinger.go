@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -85,7 +86,7 @@ func (p *pinger) await(ctx context.Context) error {
 		if err != nil && !isLonger(err) {
 			return p.fault(ctx, err)
 		}
-		if err == nil && from == p.to && n == len(p.b) && p.stamped() {
+		if err == nil && p.echoes(p.b[:n], from) {
 			p.inARow = 0
 			return nil
 		}
@@ -96,14 +97,23 @@ func (p *pinger) await(ctx context.Context) error {
 // isLonger reports whether a message had no room: it is a late echo of a longer size.
 func isLonger(err error) bool { return errors.Is(err, io.ErrShortBuffer) }
 
-// stamp numbers the message, if it is long enough, so that a late echo is not taken for another.
+// stamp numbers the message, as far as it has room, so that a late echo is not taken for another.
 func (p *pinger) stamp() {
-	if len(p.b) >= 4 {
-		binary.BigEndian.PutUint32(p.b, p.seq)
-	}
+	number, room := p.number()
+	copy(p.b, number[len(number)-room:])
 }
 
-func (p *pinger) stamped() bool { return len(p.b) < 4 || binary.BigEndian.Uint32(p.b) == p.seq }
+// number is that of the message, and how many of its bytes, the last ones, have room.
+func (p *pinger) number() (number [4]byte, room int) {
+	binary.BigEndian.PutUint32(number[:], p.seq)
+	return number, min(len(p.b), len(number))
+}
+
+// echoes reports whether b, from an address, is the echo of the last message.
+func (p *pinger) echoes(b []byte, from mcd.Addr) bool {
+	number, room := p.number()
+	return from == p.to && len(b) == len(p.b) && bytes.Equal(b[:room], number[len(number)-room:])
+}
 
 func (p *pinger) forget() {
 	if p.cancel != nil {
@@ -123,5 +133,27 @@ func (p *pinger) fault(ctx context.Context, err error) error {
 		return fmt.Errorf("node %d has not answered %d messages of %d bytes in a row "+
 			"(has it ended, is its cable out, or an MTU on the way smaller?)", p.to.Node, pingLosses, len(p.b))
 	}
+	if err := p.drain(ctx); err != nil {
+		return err
+	}
 	return errLost
+}
+
+// drain takes late echoes of messages that have no room for a number, until none has come for as
+// long as an echo is waited for: any would be taken for the next message's, and that one's then for
+// the one after it.
+func (p *pinger) drain(ctx context.Context) error {
+	for len(p.b) == 0 {
+		quiet, cancel := context.WithTimeout(ctx, 2*pingTimeout)
+		_, _, err := p.port.Recv(quiet, p.b)
+		cancel()
+		switch {
+		case err == nil || isLonger(err):
+		case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+			return nil
+		default:
+			return err
+		}
+	}
+	return nil
 }

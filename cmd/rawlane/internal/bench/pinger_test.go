@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"testing"
 	"testing/synctest"
@@ -111,6 +112,68 @@ func TestLatency_LostMessagesWereSent(t *testing.T) {
 		}
 		if math.Abs(r.TxPerS/r.MsgsPerS-1) > 1e-9 || r.TxPerS == 0 {
 			t.Errorf("%v sent a second, %v there and back, want as many", r.TxPerS, r.MsgsPerS)
+		}
+	})
+}
+
+// lateEchoes echoes what comes to a port after a while, one after the other; but some, by their count,
+// later by themselves.
+func lateEchoes(ctx context.Context, port *mcd.Port, after, later time.Duration, late map[int]bool) {
+	for i := 0; ; i++ {
+		b := make([]byte, 64)
+		n, from, err := port.Recv(ctx, b)
+		if err != nil {
+			return
+		}
+		send := func() { _ = port.Send(ctx, from, b[:n]) }
+		if late[i] {
+			time.AfterFunc(later, send)
+			continue
+		}
+		time.Sleep(after)
+		send()
+	}
+}
+
+// A late echo is taken for no other message's, also of those that have no room for a number, and in
+// the warm-up: no round trip is shorter than the path.
+func TestLatency_LateEchoes(t *testing.T) {
+	const path = 20 * time.Millisecond
+	for _, size := range []int{0, 1, 3, 4} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, others := clientOf(t, 2)
+				ctx, stop := context.WithCancel(t.Context())
+				defer func() { stop(); time.Sleep(time.Second) }()         // late echoes end
+				late := map[int]bool{1: true, 10: true, 11: true}          // of which the first warms up
+				go lateEchoes(ctx, others[0], path, 5*pingTimeout/2, late) // until stop
+				r := &result{SizeBytes: size, Iters: 40}
+				if err := c.latency(ctx, r); err != nil || r.Lost != 2 {
+					t.Fatalf("%v, %d of %d were lost", err, r.Lost, r.Iters)
+				}
+				if float64(r.MinUS) < float64(path.Microseconds())/2*0.99 {
+					t.Errorf("half of a round trip took %v us, of a path of %v", r.MinUS, path)
+				}
+			})
+		})
+	}
+}
+
+// An echo that comes while a burst of LogP computes counts if it is that message's.
+func TestEchoed_LateEcho(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, others := clientOf(t, 2)
+		if err := others[0].Send(t.Context(), c.ping.Addr(), make([]byte, 8)); err != nil { // as of another message
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go lateEchoes(ctx, others[0], time.Millisecond, 0, nil) // until stop
+		m := &logpClient{c: c, ping: c.pinger(1, 8), in: make([]byte, 9)}
+		defer m.ping.forget()
+		if _, inTime, err := m.echoed(ctx); err != nil || inTime {
+			t.Errorf("%v, a late echo was taken: %v", err, inTime)
 		}
 	})
 }

@@ -98,7 +98,7 @@ func (t *tuner) prepare(*cobra.Command) error {
 // sizes returns the sizes of groups in a cluster.
 func (t *tuner) sizes(nodes int) (all []int) {
 	if len(t.ranks) > 0 {
-		return t.ranks
+		return slices.Compact(slices.Sorted(slices.Values(t.ranks)))
 	}
 	for _, n := range append(slices.Clone(tunedRanks), nodes) {
 		if n <= nodes && !slices.Contains(all, n) {

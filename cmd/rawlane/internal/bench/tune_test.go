@@ -31,6 +31,13 @@ func TestTuner_ChecksTheFileAtOnce(t *testing.T) {
 	}
 }
 
+// A size that is given twice is one, and smaller ones are first, as in the table.
+func TestTuner_Sizes(t *testing.T) {
+	if got := (&tuner{ranks: []int{4, 2, 4, 2}}).sizes(8); !slices.Equal(got, []int{2, 4}) {
+		t.Errorf("%v", got)
+	}
+}
+
 // The values of "bench" in docs/bench-json.md are all benchmarks, and tune.
 func TestBenchmarksAreDocumented(t *testing.T) {
 	doc, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "bench-json.md"))

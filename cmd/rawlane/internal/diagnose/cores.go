@@ -13,15 +13,45 @@ import (
 )
 
 func checkCores() finding {
-	return judgeCores(runtime.NumCPU(), cpuset.Physical(), thisMachine().quota())
+	t := thisMachine()
+	return judgeCores(runtime.NumCPU(), cpuset.Physical(), t.quota(), t.usable())
+}
+
+// twoProcessors is the cure where there is only one.
+const twoProcessors = "give the container or virtual machine two"
+
+// more is how a shell gets a second processor, of those that this process may be given.
+func more(usable []int) string {
+	if len(usable) < 2 {
+		return twoProcessors
+	}
+	return fmt.Sprintf("taskset -p -c %s $$ (or %s)", formatCores(usable[:2]), twoProcessors)
+}
+
+// usable are the processors that this process may be given: those of its group, or else of the
+// machine.
+func (t tuning) usable() []int {
+	groups, _ := t.read("proc/self/cgroup")
+	for line := range strings.Lines(groups) {
+		group, isGroup := strings.CutPrefix(strings.TrimSpace(line), "0::")
+		if !isGroup {
+			continue
+		}
+		text, _ := t.read(path.Join("sys/fs/cgroup", group, "cpuset.cpus.effective"))
+		if cores := parseCores(text); len(cores) > 0 {
+			return cores
+		}
+	}
+	online, _ := t.read("sys/devices/system/cpu/online")
+	return parseCores(online)
 }
 
 // judgeCores judges how many processors this process may run on, of how many cores these are, and
 // for how many of them the group of processes that it is in has time; 0 where the system does not
-// tell, or has no such limit.
-func judgeCores(processors, cores int, quota float64) finding {
+// tell, or has no such limit. A second one may be of those that are usable.
+func judgeCores(processors, cores int, quota float64, usable []int) finding {
 	var err error
-	cure := "taskset -p -c 0-1 $$ (or give the container or virtual machine two)"
+	cure := more(usable)
 	switch {
 	case processors < 2:
 		err = errors.New("one core: processes on it sleep between messages, which costs some 20 us each")

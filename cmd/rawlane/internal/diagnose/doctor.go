@@ -173,7 +173,11 @@ func rawCure() string {
 	if err != nil {
 		program = "PROGRAM"
 	}
-	return "run as root, or: sudo setcap cap_net_raw+ep " + program + ", or have root run: rawlane grant"
+	return setcapCure(program)
+}
+
+func setcapCure(program string) string {
+	return "run as root, or: sudo setcap cap_net_raw+ep " + cli.ShellWord(program) + ", or have root run: rawlane grant"
 }
 
 // checkNamespaces looks whether kernel links between namespaces can be had: demo, bench, run,

@@ -225,10 +225,39 @@ func TestDoctor_Cores(t *testing.T) {
 		{8, 4, "max 100000", ""},
 	} {
 		quota := machine(map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": c.cpuMax}).quota()
-		f := judgeCores(c.processors, c.cores, quota)
+		f := judgeCores(c.processors, c.cores, quota, nil)
 		if f.OK != (c.reason == "") || !strings.HasPrefix(f.Reason, c.reason) || f.OK == (f.Cure != "") {
 			t.Errorf("%d processors of %d cores: %+v, want %q", c.processors, c.cores, f, c.reason)
 		}
+	}
+}
+
+// The cure of one core names cores that there are, and that this process may have.
+func TestDoctor_CoresToHave(t *testing.T) {
+	const online, own = "sys/devices/system/cpu/online", "sys/fs/cgroup/a/cpuset.cpus.effective"
+	const or = " $$ (or give the container or virtual machine two)"
+	for _, c := range []struct {
+		files map[string]string
+		want  string
+	}{
+		{map[string]string{online: "0-7\n"}, "taskset -p -c 0-1" + or},
+		{map[string]string{online: "0,4-7\n"}, "taskset -p -c 0,4" + or},
+		{map[string]string{online: "0-7\n", "proc/self/cgroup": "0::/a\n", own: "5-6\n"}, "taskset -p -c 5-6" + or},
+		{map[string]string{online: "0-7\n", "proc/self/cgroup": "0::/a\n", own: "5\n"}, "give the container or virtual machine two"},
+		{map[string]string{online: "0-7\n", "proc/self/cgroup": "0::/b\n"}, "taskset -p -c 0-1" + or},
+		{nil, "give the container or virtual machine two"},
+	} {
+		if f := judgeCores(1, 1, 0, machine(c.files).usable()); f.Cure != c.want {
+			t.Errorf("%v: %q, want %q", c.files, f.Cure, c.want)
+		}
+	}
+}
+
+// A command to paste has the program as one word.
+func TestDoctor_SetcapCure(t *testing.T) {
+	const want = "setcap cap_net_raw+ep '/my tools/rawlane', or have"
+	if got := setcapCure("/my tools/rawlane"); !strings.Contains(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

@@ -431,7 +431,7 @@ func addFile(w *tar.Writer, name, path string, mode int64) error {
 
 // on is a command of a host's POSIX shell, whatever the user's login shell is.
 func (r *remote) on(ctx context.Context, host, command string) *exec.Cmd {
-	args := append(append([]string{}, r.shell[1:]...), host, "exec sh -c "+quote(command))
+	args := append(append([]string{}, r.shell[1:]...), host, "exec sh -c "+cli.Quote(command))
 	return exec.CommandContext(ctx, r.shell[0], args...)
 }
 
@@ -449,11 +449,11 @@ func (r *remote) command(node int, args, env []string) *exec.Cmd {
 	}
 	words = append(append(words, "--", folder+"/"+r.name()), args[1:]...)
 	for k, w := range words {
-		words[k] = quote(w)
+		words[k] = cli.Quote(w)
 	}
 	here := "" // the folder of this name, where there is one, as on a shared disk
 	if folder, err := os.Getwd(); err == nil {
-		here = "cd " + quote(folder) + " 2>/dev/null; "
+		here = "cd " + cli.Quote(folder) + " 2>/dev/null; "
 	}
 	return r.on(context.Background(), host, here+"exec "+strings.Join(words, " ")) // RunAll ends it
 }
@@ -480,9 +480,3 @@ func (r *remote) env(node int) []string {
 	}
 	return append(env, start.EnvLink+"="+link)
 }
-
-// quote makes a word of a POSIX shell, which csh and fish take for the same, but for a line's end
-// in csh: within quotes a backslash means something to fish, and an exclamation mark to csh.
-func quote(word string) string { return "'" + outsideQuotes.Replace(word) + "'" }
-
-var outsideQuotes = strings.NewReplacer(`'`, `'\''`, `\`, `'\\'`, `!`, `'\!'`)

@@ -30,7 +30,7 @@ func (r *remote) tidyUp() error {
 	onEach(r.folders, func(host string) {
 		ctx, cancel := context.WithTimeout(context.Background(), tidyTimeout)
 		defer cancel()
-		c := r.on(ctx, host, "d="+quote(r.folders[host])+"; "+tidy)
+		c := r.on(ctx, host, "d="+cli.Quote(r.folders[host])+"; "+tidy)
 		procgroup.Own(c)
 		err := c.Run()
 		r.mu.Lock()

@@ -1,6 +1,6 @@
 //go:build unix
 
-package testbed
+package cli
 
 import (
 	"os/exec"
@@ -16,7 +16,7 @@ func TestQuote(t *testing.T) {
 	}
 	for _, word := range words {
 		quoted, escaped := false, false
-		for _, c := range quote(quote(word)) {
+		for _, c := range Quote(Quote(word)) {
 			switch {
 			case c == '\'' && !escaped:
 				quoted = !quoted
@@ -30,10 +30,21 @@ func TestQuote(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			out, err := exec.Command(path, "-c", "exec sh -c "+quote("printf %s "+quote(word))).CombinedOutput()
+			out, err := exec.Command(path, "-c", "exec sh -c "+Quote("printf %s "+Quote(word))).CombinedOutput()
 			if err != nil || string(out) != word {
 				t.Errorf("%s: %q became %q, %v", shell, word, out, err)
 			}
+		}
+	}
+}
+
+// A word of a command that is shown is in quotes where a shell would take it for another one.
+func TestShellWord(t *testing.T) {
+	for word, want := range map[string]string{
+		"/usr/bin/rawlane-1.2": "/usr/bin/rawlane-1.2", "/my tools/rawlane": "'/my tools/rawlane'", "": "''", "a$b": "'a$b'",
+	} {
+		if got := ShellWord(word); got != want {
+			t.Errorf("%q: %s, want %s", word, got, want)
 		}
 	}
 }
