@@ -61,24 +61,24 @@ func (r *remote) hearSignals() (stop func()) {
 	came, over := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(came, os.Interrupt, syscall.SIGTERM)
 	go func() { // until the hosts are tidied up
-		for _, first := range []bool{true, false} {
-			select {
-			case <-over:
-				return
-			case s := <-came:
-				if first {
-					time.Sleep(cli.SameSignal)
-					signal.Stop(came) // what has come meanwhile is the same
-					came = make(chan os.Signal, 1)
-					signal.Notify(came, os.Interrupt, syscall.SIGTERM)
-					continue
-				}
-				r.mu.Lock() // for good
-				for host := range r.left {
-					r.sayLeft(host, "may stay: interrupted twice")
-				}
-				os.Exit(cli.ExitSignal + int(s.(syscall.Signal))) // all of package os's are
+		select {
+		case <-over:
+			return
+		case <-came:
+		}
+		time.Sleep(cli.SameSignal)
+		select {
+		case <-came: // the same, once more
+		default:
+		}
+		select {
+		case <-over:
+		case s := <-came:
+			r.mu.Lock() // for good
+			for host := range r.left {
+				r.sayLeft(host, "may stay: interrupted twice")
 			}
+			os.Exit(cli.ExitSignal + int(s.(syscall.Signal))) // all of package os's are
 		}
 	}()
 	return func() { close(over) }
