@@ -57,6 +57,7 @@
 //
 //	sim                   an event queue, and a network that costs what LogP says
 //	sim/ether             an Ethernet of switches and cables, frame by frame
+//	sim/mcd               the hosts, switches and hub of MCD's paper, as a model
 //	sim/mbcf              the workstations and networks of MPI/MBCF's paper, as a model
 //	sim/vbft              the experiments of the VLAN-based fat tree papers
 //	sim/cenju             the transfer model of Cenju-3: a FIFO, and a processor that invalidates

@@ -55,45 +55,6 @@ func TestFullDuplex_ByHand(t *testing.T) {
 	check("the host, hidden", 5632, 4*frame)
 }
 
-// One station begins while the hub is idle, and the other one waits for its end; both stop if they
-// begin within the distance, and their backoffs double.
-func TestHub_ByHand(t *testing.T) {
-	const distance = 600 * time.Nanosecond
-	h := newHub(distance, 1)
-	h.idle = 10 * time.Microsecond
-	if station, start := h.next([2]time.Duration{never, 0}); station != 1 || start != 10*time.Microsecond {
-		t.Errorf("station %d from %v on", station, start)
-	}
-	if station, start := h.next([2]time.Duration{20 * time.Microsecond, 20*time.Microsecond - distance}); station != 1 ||
-		start != 20*time.Microsecond-distance {
-		t.Errorf("station %d from %v on", station, start)
-	}
-	if h.attempts != [2]int{} {
-		t.Errorf("attempts %v, and nothing has collided", h.attempts)
-	}
-	var longest time.Duration
-	for n := 1; n < maxAttempts; n++ {
-		h.collide(h.idle)
-		for i, at := range h.backoff {
-			if slots := (at - h.idle) / slotTime; h.attempts[i] != n || (at-h.idle)%slotTime != 0 || slots >= 1<<min(n, maxExponent) {
-				t.Errorf("collision %d: attempts %v, backoff of %v", n, h.attempts, at-h.idle)
-			}
-			longest = max(longest, at-h.idle)
-		}
-	}
-	if longest < 256*slotTime {
-		t.Errorf("no backoff above %v", longest)
-	}
-	if h.collide(h.idle); h.attempts != [2]int{} {
-		t.Errorf("%v attempts after the last", h.attempts)
-	}
-	before := h.idle
-	station, start := h.next([2]time.Duration{before, before})
-	if h.attempts[station] != 0 || start < before {
-		t.Errorf("station %d from %v on, attempts %v", station, start, h.attempts)
-	}
-}
-
 // Acknowledgements collide with data: half duplex is slower than the wire, and than full duplex.
 // One seed gives one result.
 func TestHalfDuplex_CollisionsCost(t *testing.T) {

@@ -1,6 +1,10 @@
 package mbcf
 
-import "time"
+import (
+	"time"
+
+	"github.com/rawlane/rawlane/sim/internal/csmacd"
+)
 
 // streamFrames is the least number of frames that a stream is measured over. Half duplex differs by
 // a percent from seed to seed even so.
@@ -62,22 +66,28 @@ func (m *Model) FullDuplex(l *Layer, bytes int) float64 {
 func (m *Model) HalfDuplex(l *Layer, bytes int, seed uint64) float64 {
 	const sender, receiver = 0, 1
 	s := newStream(l, bytes)
-	hub := newHub(m.Distance, seed)
-	acked, pending := 0, never
+	hub := csmacd.New(2, m.Distance, seed)
+	acked, pending := 0, csmacd.Never
 	for !s.done() {
-		ready := [2]time.Duration{never, pending}
+		ready := [2]time.Duration{receiver: pending, sender: csmacd.Never}
 		if s.sent-acked < m.Window {
 			ready[sender] = s.ready
 		}
-		station, start := hub.next(ready)
-		if station == receiver {
-			hub.idle, acked, pending = start+ack, s.sent, never
-			s.ready = max(s.ready, hub.idle)
+		station, start, ok := hub.Contend(ready[:])
+		if !ok {
 			continue
 		}
-		hub.idle = s.send(start)
-		if pending == never {
-			pending = hub.idle + m.AckDelay
+		if station == receiver {
+			end := start + ack
+			hub.Carry(end)
+			acked, pending = s.sent, csmacd.Never
+			s.ready = max(s.ready, end)
+			continue
+		}
+		end := s.send(start)
+		hub.Carry(end)
+		if pending == csmacd.Never {
+			pending = end + m.AckDelay
 		}
 	}
 	return s.rate(s.ready)

@@ -42,7 +42,7 @@ func NewCommand() *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "sim VERB",
 		Short: "Run experiments on networks that are not there, in virtual time",
-	}, "which?", newVBFTCommand(), newMBCFCommand(), newCenjuCommand())
+	}, "which?", newVBFTCommand(), newMCDCommand(), newMBCFCommand(), newCenjuCommand())
 }
 
 // simExperiments are the experiments, with the flags of each alone. run prints the results, and
