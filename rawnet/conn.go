@@ -78,7 +78,8 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
-// CloseRead ends the receiving half: reads return EOF, and what comes is dropped.
+// CloseRead ends the receiving half: reads return EOF, and what comes is dropped. The other end is
+// not told, as by TCP's shutdown: it may go on to write.
 func (c *Conn) CloseRead() error {
 	ended := false
 	err := c.endHalf(&ended, func() {

@@ -15,7 +15,7 @@ import (
 
 // Write sends b. It returns when b may be reused; it waits while the other end's window is full.
 // Writes of several goroutines go one after the other. Errors: net.ErrClosed,
-// os.ErrDeadlineExceeded, syscall.EPIPE (the other end reads no more, or CloseWrite was called),
+// os.ErrDeadlineExceeded, syscall.EPIPE (the other end has closed, or CloseWrite was called),
 // syscall.ECONNRESET.
 func (c *Conn) Write(b []byte) (n int, err error) {
 	c.writes.Lock()

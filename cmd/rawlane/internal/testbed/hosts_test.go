@@ -1,7 +1,6 @@
 package testbed
 
 import (
-	"errors"
 	"maps"
 	"net"
 	"slices"
@@ -147,24 +146,20 @@ func TestFindAddrs_TooMany(t *testing.T) {
 	}
 }
 
-// A folder's name is believed of a shell that has failed only if it can be no other.
+// A folder is the one that unpack says it has made: what else a shell prints is no folder to remove.
 func TestMadeFolder(t *testing.T) {
-	failed := errors.New("exit status 255")
-	for _, c := range []struct {
-		out  string
-		err  error
-		want string
-	}{
-		{"Welcome\n/tmp/rawlane-Ab3dEf9h\n", nil, "/tmp/rawlane-Ab3dEf9h"},
-		{"Welcome\n/tmp/rawlane-Ab3dEf9h\n", failed, "/tmp/rawlane-Ab3dEf9h"},
-		{"/home/me\n", failed, ""},
-		{"/\n", failed, ""},
-		{"/tmp/rawlane-Ab3dEf9h: no space\n", failed, ""},
-		{"Welcome\n", nil, ""},
-		{"", nil, ""},
+	for _, c := range []struct{ out, want string }{
+		{"Welcome\nrawlane-folder /tmp/rawlane-Ab3dEf9h\n", "/tmp/rawlane-Ab3dEf9h"},
+		{"rawlane-folder /tmp/rawlane-Ab3dEf9h\nran in\n/home/me\n", "/tmp/rawlane-Ab3dEf9h"},
+		{"/tmp/rawlane-Ab3dEf9h\n", ""},
+		{"rawlane-folder /\n", ""},
+		{"rawlane-folder /home/me\n", ""},
+		{"rawlane-folder /tmp/rawlane-Ab3dEf9h: no space\n", ""},
+		{"Welcome\n/\n", ""},
+		{"", ""},
 	} {
-		if got := madeFolder(c.out, c.err); got != c.want {
-			t.Errorf("%q, %v: %q, want %q", c.out, c.err, got, c.want)
+		if got := madeFolder(c.out); got != c.want {
+			t.Errorf("%q: %q, want %q", c.out, got, c.want)
 		}
 	}
 }

@@ -307,17 +307,20 @@ func (r *remote) lookup(ctx context.Context, host string) ([]net.IPAddr, error) 
 	return ips, nil
 }
 
-// machineIs begins the line in which unpack prints which machine a host is.
-const machineIs = "rawlane-machine "
+// What begins the lines in which unpack prints which machine a host is, and the folder it has made.
+const (
+	machineIs = "rawlane-machine "
+	folderIs  = "rawlane-folder "
+)
 
 // unpack says which machine this is, whose network namespace and which user, where there is such a
-// thing, makes a folder, and prints its name. If what it is to hold does not arrive
-// whole, or nobody hears the name, nothing stays.
+// thing, makes a folder, and prints its name. If what it is to hold does not arrive whole, or nobody
+// hears the name, nothing stays.
 const unpack = `umask 077; trap "" HUP INT PIPE TERM; ` +
 	`m=$({ cat /proc/sys/kernel/random/boot_id && readlink /proc/self/ns/net && id -u; } 2> /dev/null) && ` +
 	`echo ` + machineIs + `$m; ` +
 	`d=$(mktemp -d "${TMPDIR:-/tmp}/rawlane-XXXXXXXX") || exit; ` +
-	`tar xf - -C "$d" && echo "$d" || { rm -rf "$d"; exit 1; }`
+	`tar xf - -C "$d" && echo ` + folderIs + `"$d" || { rm -rf "$d"; exit 1; }`
 
 // prepareDelay is how long a process may hold the output of a remote shell open that has ended.
 const prepareDelay = 2 * time.Second
@@ -351,7 +354,7 @@ func (r *remote) prepare(ctx context.Context) error {
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		folder := madeFolder(string(out), err)
+		folder := madeFolder(string(out))
 		if folder != "" {
 			r.folders[host], r.left[host] = folder, folder
 			r.is[host] = machine(string(out))
@@ -385,25 +388,26 @@ func onEach[T any](hosts map[string]T, do func(host string)) {
 var folderName = regexp.MustCompile(`^/(.*/)?rawlane-[0-9A-Za-z]{8}$`)
 
 // machine is what unpack has printed of the machine, if it has.
-func machine(out string) string {
-	for line := range strings.Lines(out) {
-		if is, ok := strings.CutPrefix(line, machineIs); ok {
-			return strings.TrimSpace(is)
-		}
+func machine(out string) string { return lineOf(out, machineIs) }
+
+// madeFolder is the folder that unpack has printed, among what login shells and their wrappers say;
+// "" if none was made. It is removed in the end: nothing else is believed to be one. Where the shell
+// has failed, as with its connection, it may be there all the same.
+func madeFolder(out string) string {
+	if folder := lineOf(out, folderIs); folderName.MatchString(folder) {
+		return folder
 	}
 	return ""
 }
 
-// madeFolder is the folder that unpack has printed behind what a login shell says; "" if none was
-// made. Where the shell has failed, as with its connection, it may be there all the same; what is
-// printed then need not be unpack's.
-func madeFolder(out string, err error) string {
-	lines := strings.Split(strings.TrimSpace(out), "\n")
-	folder := lines[len(lines)-1]
-	if !strings.HasPrefix(folder, "/") || err != nil && !folderName.MatchString(folder) {
-		return ""
+// lineOf returns the first line that begins so, without its beginning.
+func lineOf(out, beginning string) string {
+	for line := range strings.Lines(out) {
+		if rest, ok := strings.CutPrefix(line, beginning); ok {
+			return strings.TrimSpace(rest)
+		}
 	}
-	return folder
+	return ""
 }
 
 // name is the program's in the folder: its messages begin with the last part.
