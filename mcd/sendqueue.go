@@ -22,7 +22,6 @@ import (
 // which keeps its place among the others: what was posted before a broadcast goes before it, and
 // what was posted after it waits.
 type sendQueue struct {
-	link  transport.Link
 	count atomic.Int32 // of waiting descriptors, those of held lanes excepted
 
 	mu    sync.Mutex  // guards what follows, and the lanes; the outer one of sendQueue.mu and outbox.mu
@@ -248,7 +247,7 @@ func (q *sendQueue) why(d *SendDesc) string {
 	if d.neighbour != nil && q.many.waiting.Load() > 0 {
 		return "one to a group or to all waits before it"
 	}
-	return fmt.Sprintf("link %s has no room", transport.Name(q.link))
+	return fmt.Sprintf("link %s has no room", transport.Name(d.port.e.nics[d.NIC].link))
 }
 
 // stop ends the retries. Nothing is posted any more.
