@@ -87,9 +87,8 @@ func (q *sendQueue) post(ds []*SendDesc) {
 		return
 	}
 	for len(ds) > 0 && q.held == 0 && q.count.Load() == 0 {
-		sent, err := transmitPosted(ds)
-		done, busy := settled(sent, err)
-		finishBatch(ds[:done], sent, err)
+		done, busy, err := transmitPosted(ds)
+		finishBatch(ds[:done], err)
 		ds = ds[done:]
 		if busy {
 			break
@@ -197,13 +196,12 @@ func (q *sendQueue) sendLane(l *sendLane, limit uint64) bool {
 		if n == 0 {
 			return true
 		}
-		sent, err := transmitPosted(batch[:n])
-		done, busy := settled(sent, err)
+		done, busy, err := transmitPosted(batch[:n])
 		if done > 0 {
 			q.pause = 0
 		}
 		q.pop(l, done) // before its owners may use them again
-		finishBatch(batch[:done], sent, err)
+		finishBatch(batch[:done], err)
 		q.full = busy
 		if busy {
 			q.refused = clock.Now()
