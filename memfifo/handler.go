@@ -116,13 +116,7 @@ func (h *Handler) expect(p *peer) {
 		return
 	}
 	h.expected = append(h.expected, p)
-	p.expecting++
-	now := clock.Now()
-	if p.expecting == 1 || p.senderDown != nil {
-		p.senderDown = nil
-		p.heard = now
-	}
-	p.watch(now)
+	p.expect(clock.Now())
 }
 
 // Unexpect ends the probing of a node.
