@@ -129,21 +129,19 @@ func (p *peer) applyReply(r *record) {
 
 // noteRefusal has the next Flush tell of a refusal, and tells Config.Refused now.
 func (p *peer) noteRefusal(id uint16, refusal Refusal) {
-	told := AccessError{Node: p.node, ID: id, Reason: refusal, Count: 1}
+	count := 1
 	k := slices.IndexFunc(p.refused, func(e *AccessError) bool { return e.ID == id })
 	if k >= 0 {
-		told.Count += p.refused[k].Count
+		count += p.refused[k].Count
 	}
 	if tell := p.d.cfg.Refused; tell != nil {
-		e := told // who is told may keep it
-		tell(&e)
+		tell(&AccessError{p.node, id, refusal, count}) // who is told may keep it
 	}
 	switch {
 	case k >= 0:
-		p.refused[k].Count++
+		p.refused[k].Count = count
 	case len(p.refused) < maxRefused:
-		first := told
-		p.refused = append(p.refused, &first)
+		p.refused = append(p.refused, &AccessError{p.node, id, refusal, count})
 	default:
 		p.refused[0].Count++
 	}
