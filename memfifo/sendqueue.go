@@ -141,15 +141,12 @@ func (p *peer) send(what *request, more bool) *workRequest {
 		return nil
 	}
 	wr := p.d.newRequest(p, what)
+	wr.expectLocal()
 	p.enqueue(wr)
 	if first {
 		p.begin(wr, more)
 	} else if p.conn.NeedsPump() {
 		p.pump(clock.Now()) // what has passed, with more to come
-	}
-	wr.expectLocal()
-	if wr.state != queued {
-		wr.local.Complete(wr.err)
 	}
 	return wr
 }

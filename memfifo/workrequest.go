@@ -43,7 +43,6 @@ type workRequest struct {
 	issued    uint64 // fence: what is in place when it is answered
 	received  int    // get: bytes of buf that are here
 	value     uint64
-	err       error
 
 	local, remote             mcd.Completion
 	signalLocal, signalRemote bool                   // the completion is, or may be, waited for
@@ -65,7 +64,7 @@ const (
 
 // restart makes a work request ready to be queued.
 func (wr *workRequest) restart() {
-	wr.state, wr.received, wr.value, wr.err = queued, 0, 0, nil
+	wr.state, wr.received, wr.value = queued, 0, 0
 	wr.signalLocal, wr.signalRemote, wr.detached = false, false, false
 	if wr.op.hasReply() {
 		wr.expectRemote()
@@ -126,7 +125,7 @@ func (wr *workRequest) endDetached(err error) {
 func (wr *workRequest) complete(err error) {
 	local := wr.state == queued && wr.signalLocal
 	remote, detached := wr.signalRemote, wr.detached
-	wr.state, wr.err = done, err
+	wr.state = done
 	if local {
 		wr.local.Complete(err)
 	}
