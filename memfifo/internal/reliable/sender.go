@@ -69,16 +69,13 @@ func (s *sender) init(sequence uint32, cfg *Config) {
 
 func (s *sender) packet(sequence uint32) *sentPacket { return &s.packets[sequence%Window] }
 
-// full reports whether no frame can be filled.
-func (s *sender) full() bool { return s.queued-s.una >= Window }
-
 // reserve returns n bytes of the frame being filled, or of a new one if they do not fit; nil if
 // the window is full.
 func (s *sender) reserve(n int, cfg *Config) []byte {
 	if s.fill > 0 && s.fill+n > cfg.SendSize {
 		s.queue()
 	}
-	if s.full() {
+	if s.queued-s.una >= Window {
 		return nil
 	}
 	p := s.packet(s.queued)
