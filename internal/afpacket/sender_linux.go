@@ -93,11 +93,8 @@ func (s *sender) makeRoom() {
 	// The kernel doubles the number. A frame takes the next power of two, and its own header.
 	want := Batch * (1<<bits.Len(uint(s.mtu+frameOverhead)) + frameOverhead)
 	has, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_SNDBUF)
-	if err != nil || has >= 2*want {
-		return
-	}
-	if unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, want) != nil {
-		_ = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_SNDBUF, want)
+	if err == nil && has < 2*want {
+		setBuffer(s.fd, unix.SO_SNDBUF, unix.SO_SNDBUFFORCE, want)
 	}
 }
 
