@@ -56,10 +56,12 @@ const carrierEvery = 32
 // queueing discipline, unless the NIC has several transmit queues: past the discipline the kernel
 // chooses the queue by the processor that Send runs on, and frames of one sender could overtake
 // each other.
-func (s *sender) open(ifi *net.Interface, nic Driver, src transport.MAC, cfg Config) error {
-	fd, err := cfg.Granted.TakeSend()
+func (s *sender) open(ifi *net.Interface, nic Driver, src transport.MAC, cfg Config) (err error) {
+	var fd int
 	if cfg.Granted == nil {
 		fd, err = OpenSendSocket(ifi.Index)
+	} else {
+		fd, err = cfg.Granted.TakeSend()
 	}
 	s.bypass, s.noQueue = cfg.BypassQdisc && nic.TxQueues == 1, nic.NoQueue
 	if err == nil && s.bypass {
