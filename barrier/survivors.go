@@ -76,7 +76,7 @@ func (c *memberSet) departed(now monotime.Time, from mcd.NodeID, rank int) bool 
 // from it, and so never makes it: then it is gone here, too. A goodbye is not for all members, so
 // it is asked for one. The caller holds Service.mu.
 func (c *memberSet) leftGroup(now monotime.Time, from mcd.NodeID, rank, nic int) bool {
-	all := c.group.sets[0]
+	all := c.group.all
 	if all == c {
 		return false
 	}
