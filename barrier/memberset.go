@@ -259,6 +259,12 @@ func (c *memberSet) advance(now monotime.Time) {
 	c.reportLate(now)
 }
 
+func (c *memberSet) sendAll(messages []engine.Send) {
+	for i := range messages {
+		c.send(&messages[i])
+	}
+}
+
 func (c *memberSet) send(m *engine.Send) {
 	s := c.service
 	s.buf = m.Message.Append(s.buf[:0])

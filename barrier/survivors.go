@@ -45,9 +45,7 @@ func (c *memberSet) settled(now monotime.Time, from mcd.NodeID, rank, nic int) b
 	}
 	var known bool
 	s.out, known = predecessor.engine.Inquire(other, s.out[:0])
-	for i := range s.out {
-		predecessor.send(&s.out[i])
-	}
+	predecessor.sendAll(s.out)
 	return known
 }
 
@@ -65,9 +63,7 @@ func (c *memberSet) departed(now monotime.Time, from mcd.NodeID, rank int) bool 
 			continue
 		}
 		question, _ := p.engine.Inquire(other, nil)
-		for i := range question {
-			p.send(&question[i])
-		}
+		p.sendAll(question)
 	}
 	return false
 }

@@ -76,9 +76,7 @@ func (s *Service) farewell(now monotime.Time, from mcd.NodeID, m *engine.Message
 	for _, c := range s.tombstones {
 		if rank, member := slices.BinarySearch(c.nodes, from); c.identity == m.Identity && member {
 			s.out, answered = c.engine.Farewell(now, rank, m, s.out[:0])
-			for i := range s.out {
-				c.send(&s.out[i])
-			}
+			c.sendAll(s.out)
 			return answered
 		}
 	}
