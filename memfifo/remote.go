@@ -198,7 +198,7 @@ func (d *Domain) start(what *request, more bool) (wr *workRequest, value uint64,
 	if err != nil {
 		return nil, 0, err
 	}
-	if !what.op.hasReply() {
+	if !what.op.HasReply() {
 		p.drainReceive()
 	}
 	if err := p.ready(); err != nil {
@@ -207,7 +207,7 @@ func (d *Domain) start(what *request, more bool) (wr *workRequest, value uint64,
 	if what.wanted != nil && !what.wanted() {
 		return nil, 0, errUnwanted
 	}
-	if what.op.hasReply() {
+	if what.op.HasReply() {
 		return p.post(what), 0, nil
 	}
 	return p.send(what, more), 0, nil

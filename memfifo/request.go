@@ -48,7 +48,7 @@ func (r *Remote) CompareSwap(ctx context.Context, off int64, expected, v uint64)
 // TryPush is Push that does not wait for room in the FIFO: it returns ErrFull if there is none. The
 // record has to fit a frame (ErrTooLarge); a refusal comes back at once (ErrAccess).
 func (r *Remote) TryPush(ctx context.Context, rec []byte) error {
-	if most := r.d.frameSize - reliable.HeaderLen - opTryPush.size(0); len(rec) > most {
+	if most := r.d.frameSize - reliable.HeaderLen - opTryPush.Size(0); len(rec) > most {
 		return fmt.Errorf("try to push %d bytes: %w (at most %d)", len(rec), ErrTooLarge, most)
 	}
 	_, err := r.execute(ctx, 0, &request{op: opTryPush, data: rec}, false)

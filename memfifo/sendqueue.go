@@ -49,7 +49,7 @@ func (p *peer) mayPass() bool {
 
 // fitsFrame reports whether all of a request fits a frame.
 func (p *peer) fitsFrame(rq *request) bool {
-	return rq.op.size(len(rq.data)) <= p.d.sendSize-reliable.HeaderLen
+	return rq.op.Size(len(rq.data)) <= p.d.sendSize-reliable.HeaderLen
 }
 
 // passes reports whether a request that comes now goes ahead of a queue, as all of it has room,
@@ -81,7 +81,7 @@ func (p *peer) nextTurn(now monotime.Time) (calls int) {
 // leavesRoom reports whether a work request waits although there may be room, as the queue has had
 // its turn.
 func (p *peer) leavesRoom(wr *workRequest, calls int) bool {
-	return p.woken >= calls && !wr.op.hasReply() && p.mayPass() && p.fitsFrame(&wr.request)
+	return p.woken >= calls && !wr.op.HasReply() && p.mayPass() && p.fitsFrame(&wr.request)
 }
 
 // encodeQueued turns work requests into frames as far as there is room, and it is theirs. It

@@ -66,7 +66,7 @@ const (
 func (wr *workRequest) restart() {
 	wr.state, wr.received, wr.value = queued, 0, 0
 	wr.signalLocal, wr.signalRemote, wr.detached = false, false, false
-	if wr.op.hasReply() {
+	if wr.op.HasReply() {
 		wr.expectRemote()
 	}
 }
@@ -88,7 +88,7 @@ func (wr *workRequest) expectRemote() {
 func (wr *workRequest) isPartOfRecord() bool { return wr.begun && wr.op == opPush }
 
 // isParcel reports whether it is a parcel's.
-func (wr *workRequest) isParcel() bool { return wr.signalRemote && !wr.op.hasReply() }
+func (wr *workRequest) isParcel() bool { return wr.signalRemote && !wr.op.HasReply() }
 
 // isLeft reports whether the call that has queued it may have returned: what its caller does next
 // has to be behind it.
@@ -139,7 +139,7 @@ func (wr *workRequest) complete(err error) {
 
 // awaited returns the completion that the caller of an operation waits for.
 func (wr *workRequest) awaited() *mcd.Completion {
-	if wr.op.hasReply() {
+	if wr.op.HasReply() {
 		return &wr.remote
 	}
 	return &wr.local

@@ -39,7 +39,7 @@ func TestWorkRequest_States(t *testing.T) {
 			wr := d.newRequest(p, &x.what)
 			wr.expectLocal()
 			wr.expectRemote()
-			if !wr.op.hasReply() {
+			if !wr.op.HasReply() {
 				wr.signalRemote = false
 			}
 			p.queue.PushBack(&wr.node, wr)
