@@ -89,7 +89,7 @@ func Open(ep *mcd.Endpoint, cfg Config) (d *Domain, err error) {
 		return nil, fmt.Errorf("memfifo: messages of %d bytes are too short (want %d)", d.sendSize, least)
 	}
 	d.timer = time.AfterFunc(time.Hour, d.onAlarm)
-	d.timer.Stop() // setTimer sets it
+	d.timer.Stop() // watch sets it
 	d.mu.Lock()    // a message may come before the port is known
 	defer d.mu.Unlock()
 	for id, h := range cfg.Handlers {
