@@ -157,7 +157,8 @@ func (p *peer) begin(wr *workRequest, more bool) {
 	returned := false
 	defer func() {
 		if !returned { // a handler that runs in drainReceive panics, or ends the goroutine
-			p.leave(wr)
+			p.abandon(wr)
+			p.sendQueued(clock.Now())
 		}
 	}()
 	now := clock.Now()
@@ -169,19 +170,6 @@ func (p *peer) begin(wr *workRequest, more bool) {
 		p.pump(now)
 	}
 	returned = true
-}
-
-// leave takes a put or push back whose caller waits no more, and is to have its memory again.
-func (p *peer) leave(wr *workRequest) {
-	switch {
-	case wr.state == queued && wr.isPartOfRecord():
-		wr.detach()
-		p.sendQueued(clock.Now())
-		return
-	case wr.state == queued:
-		p.withdraw(wr)
-	}
-	p.d.freeRequest(wr)
 }
 
 // withdraw takes a work request out of the queue. Those behind it may have room now.
