@@ -72,7 +72,7 @@ type Group struct {
 	nodes   []mcd.NodeID // the members, ascending
 	places  []mcd.Place  // of them, by which algorithms are chosen: those of when the group was made
 	ranked  []mcd.NodeID // whose ranks put the members into an algorithm's levels: the first group's (Without)
-	all     *memberSet   // of all members
+	all     *memberSet   // of all members: the first of sets
 
 	// What follows is guarded by Service.mu.
 	predecessor *memberSet   // whose survivors these members are (Without), also once closed; nil: none
@@ -129,8 +129,7 @@ func (s *Service) newGroup(cfg GroupConfig, of ancestry) (*Group, error) {
 	g.base = hash(name, g.nodes)
 	s.making.Lock()
 	defer s.making.Unlock()
-	var err error
-	if g.all, err = g.newMemberSet(cfg.Members); err != nil {
+	if _, err := g.newMemberSet(cfg.Members); err != nil {
 		return nil, fmt.Errorf("barrier: %w", err)
 	}
 	return g, nil

@@ -53,7 +53,7 @@ func (g *Group) newMemberSet(mask Mask) (*memberSet, error) {
 	}
 	c.offloaded = c.offload(s.cfg.Unit)
 	c.identity.Hash = g.base
-	if len(g.sets) > 0 {
+	if g.all != nil {
 		c.identity.Hash = hash(binary.BigEndian.AppendUint64(nil, g.base), nodes)
 	}
 	c.multiAddr = fold(c.identity.Hash)
@@ -77,7 +77,8 @@ func (c *memberSet) add() error {
 	if s.closed || g.closed {
 		return ErrClosed
 	}
-	if len(g.sets) == 0 {
+	if g.all == nil {
+		g.all = c
 		s.made[g.base]++
 		g.epoch = s.made[g.base]
 		s.groups = append(s.groups, g)
@@ -256,6 +257,12 @@ func (c *memberSet) advance(now monotime.Time) {
 	}
 	c.probeDoubtful(now)
 	c.reportLate(now)
+}
+
+func (c *memberSet) sendAll(messages []engine.Send) {
+	for i := range messages {
+		c.send(&messages[i])
+	}
 }
 
 func (c *memberSet) send(m *engine.Send) {

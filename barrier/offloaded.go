@@ -271,8 +271,7 @@ func (o *offloaded) prepare(now monotime.Time, number uint8) {
 		return
 	}
 	o.collect(now, n)
-	release := n.release
-	if n.generation == math.MaxUint32 || !bytes.Equal(o.frame(&release), n.frame) {
+	if n.generation == math.MaxUint32 || !bytes.Equal(o.frame(&n.release), n.frame) {
 		o.end(now, n)
 	}
 }

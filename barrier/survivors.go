@@ -45,9 +45,7 @@ func (c *memberSet) settled(now monotime.Time, from mcd.NodeID, rank, nic int) b
 	}
 	var known bool
 	s.out, known = predecessor.engine.Inquire(other, s.out[:0])
-	for i := range s.out {
-		predecessor.send(&s.out[i])
-	}
+	predecessor.sendAll(s.out)
 	return known
 }
 
@@ -65,9 +63,7 @@ func (c *memberSet) departed(now monotime.Time, from mcd.NodeID, rank int) bool 
 			continue
 		}
 		question, _ := p.engine.Inquire(other, nil)
-		for i := range question {
-			p.send(&question[i])
-		}
+		p.sendAll(question)
 	}
 	return false
 }
@@ -76,7 +72,7 @@ func (c *memberSet) departed(now monotime.Time, from mcd.NodeID, rank int) bool 
 // from it, and so never makes it: then it is gone here, too. A goodbye is not for all members, so
 // it is asked for one. The caller holds Service.mu.
 func (c *memberSet) leftGroup(now monotime.Time, from mcd.NodeID, rank, nic int) bool {
-	all := c.group.sets[0]
+	all := c.group.all
 	if all == c {
 		return false
 	}

@@ -76,9 +76,7 @@ func (s *Service) farewell(now monotime.Time, from mcd.NodeID, m *engine.Message
 	for _, c := range s.tombstones {
 		if rank, member := slices.BinarySearch(c.nodes, from); c.identity == m.Identity && member {
 			s.out, answered = c.engine.Farewell(now, rank, m, s.out[:0])
-			for i := range s.out {
-				c.send(&s.out[i])
-			}
+			c.sendAll(s.out)
 			return answered
 		}
 	}
@@ -130,7 +128,7 @@ func (s *Service) lowestEpoch(base uint64) (lowest uint32) {
 
 // isFresh reports whether the group may yet move to another epoch: all of its members have
 // completed no barrier in this one. The caller holds Service.mu.
-func (g *Group) isFresh() bool { return g.sets[0].engine.Fresh() }
+func (g *Group) isFresh() bool { return g.all.engine.Fresh() }
 
 // rejoin moves the groups with a hash to later epochs, the lowest to the one that another member
 // has told, which is later. Those stay whose members have all met in theirs. It moves none if that

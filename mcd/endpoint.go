@@ -247,7 +247,7 @@ func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 		if n.checksum = ChecksumPayload; ring == nil {
 			n.checksum = cfg.Checksum.on(l)
 		}
-		n.queue.link, n.queue.precise = l, e.precise
+		n.queue.precise = e.precise
 		e.maxPayload = min(e.maxPayload, n.limit)
 		e.trainPayload = min(e.trainPayload, transport.TrainMTU(l)-headerLen)
 		e.trainFrames = min(e.trainFrames, transport.TrainFrames(l))

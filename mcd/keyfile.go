@@ -93,11 +93,11 @@ func (e *Endpoint) reload() error {
 	return nil
 }
 
-// lookAtKeyFile has a goroutine look at the key file, unless there is none, or one looks still. A
-// file system that hangs, as one of another host does, holds up that one alone: not the authLoop,
-// nor Close, which does not wait for it.
+// lookAtKeyFile has a goroutine look at the key file, unless one looks still. A file system that
+// hangs, as one of another host does, holds up that one alone: not the authLoop, nor Close, which
+// does not wait for it.
 func (e *Endpoint) lookAtKeyFile() {
-	if a := e.auth; a.file.path != "" && a.looking.CompareAndSwap(false, true) {
+	if a := e.auth; a.looking.CompareAndSwap(false, true) {
 		go func() { // ends when the file system has answered
 			defer a.looking.Store(false)
 			e.checkKeyFile()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"os"
 	"sync"
 	"sync/atomic"
 
@@ -91,7 +92,7 @@ func (e *Endpoint) reservePort(id PortID) error {
 		return err
 	}
 	if e.reserved[id] {
-		return &PortBusyError{Port: id, PID: ownPID}
+		return &PortBusyError{Port: id, PID: os.Getpid()}
 	}
 	e.reserved[id] = true
 	e.running.Add(1)

@@ -9,8 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var ownPID = os.Getpid()
-
 // lockPort takes a name that one process in this network namespace can have: that of an abstract
 // Unix socket. It vanishes with its owner, however that ends. The socket listens, so that another
 // process that wants the name can ask the kernel for the owner.

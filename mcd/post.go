@@ -59,9 +59,9 @@ func sameLink(ds []*SendDesc) int {
 	return n
 }
 
-// transmitPosted gives descriptors of one port and link, at most a batch, to the link, and returns
-// how many it took.
-func transmitPosted(ds []*SendDesc) (sent int, err error) {
+// transmitPosted gives descriptors of one port and link, at most a batch, to the link. It returns
+// how many are done, the last of them with err, and whether the link has no room for the next one.
+func transmitPosted(ds []*SendDesc) (done int, busy bool, err error) {
 	p, nic := ds[0].port, ds[0].NIC
 	p.out.mu.Lock()
 	defer p.out.mu.Unlock()
@@ -72,25 +72,21 @@ func transmitPosted(ds []*SendDesc) (sent int, err error) {
 		}
 		p.out.copyIn(i, d.Payload)
 	}
-	return p.transmit(nic, len(ds))
+	done, err = p.transmit(nic, len(ds))
+	switch {
+	case err == nil:
+		return done, false, nil
+	case errors.Is(err, transport.ErrBusy):
+		return done, true, nil
+	}
+	return done + 1, false, err
 }
 
-// settled returns how many descriptors are done, sent or failed, after the link took some.
-func settled(sent int, err error) (done int, busy bool) {
-	if err == nil {
-		return sent, false
-	}
-	if errors.Is(err, transport.ErrBusy) {
-		return sent, true
-	}
-	return sent + 1, false
-}
-
-// finishBatch completes the descriptors that are done.
-func finishBatch(ds []*SendDesc, sent int, err error) {
-	finish(ds[:sent], nil)
-	if sent < len(ds) {
-		finish(ds[sent:], err)
+// finishBatch completes descriptors that are done, the last of them with err.
+func finishBatch(ds []*SendDesc, err error) {
+	if last := len(ds) - 1; last >= 0 {
+		finish(ds[:last], nil)
+		ds[last].finish(err)
 	}
 }
 

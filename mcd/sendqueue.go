@@ -22,7 +22,6 @@ import (
 // which keeps its place among the others: what was posted before a broadcast goes before it, and
 // what was posted after it waits.
 type sendQueue struct {
-	link  transport.Link
 	count atomic.Int32 // of waiting descriptors, those of held lanes excepted
 
 	mu    sync.Mutex  // guards what follows, and the lanes; the outer one of sendQueue.mu and outbox.mu
@@ -88,9 +87,8 @@ func (q *sendQueue) post(ds []*SendDesc) {
 		return
 	}
 	for len(ds) > 0 && q.held == 0 && q.count.Load() == 0 {
-		sent, err := transmitPosted(ds)
-		done, busy := settled(sent, err)
-		finishBatch(ds[:done], sent, err)
+		done, busy, err := transmitPosted(ds)
+		finishBatch(ds[:done], err)
 		ds = ds[done:]
 		if busy {
 			break
@@ -198,13 +196,12 @@ func (q *sendQueue) sendLane(l *sendLane, limit uint64) bool {
 		if n == 0 {
 			return true
 		}
-		sent, err := transmitPosted(batch[:n])
-		done, busy := settled(sent, err)
+		done, busy, err := transmitPosted(batch[:n])
 		if done > 0 {
 			q.pause = 0
 		}
 		q.pop(l, done) // before its owners may use them again
-		finishBatch(batch[:done], sent, err)
+		finishBatch(batch[:done], err)
 		q.full = busy
 		if busy {
 			q.refused = clock.Now()
@@ -248,7 +245,7 @@ func (q *sendQueue) why(d *SendDesc) string {
 	if d.neighbour != nil && q.many.waiting.Load() > 0 {
 		return "one to a group or to all waits before it"
 	}
-	return fmt.Sprintf("link %s has no room", transport.Name(q.link))
+	return fmt.Sprintf("link %s has no room", transport.Name(d.port.e.nics[d.NIC].link))
 }
 
 // stop ends the retries. Nothing is posted any more.

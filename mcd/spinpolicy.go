@@ -30,8 +30,7 @@ import (
 type spinPolicy struct {
 	max     time.Duration
 	procs   atomic.Int32 // how many goroutines of this process run at once
-	counted atomic.Int32 // how many that were at the last look
-	waits   atomic.Int32 // since then
+	waits   atomic.Int32 // since these were counted
 	kept    atomic.Int64 // own time since the processor was lent, in ns
 	average atomic.Int64 // cost of the last waits, in ns; each weighs 1/8
 	own     atomic.Int64 // what a wait spins of its goroutine's own time, in ns; an average likewise
@@ -183,9 +182,7 @@ func (p *spinPolicy) recount(waits int32) {
 	n := p.waits.Load() + waits
 	if n >= recountAfter {
 		n = 0
-		if procs := int32(runtime.GOMAXPROCS(0)); procs != p.counted.Swap(procs) {
-			p.procs.Store(procs)
-		}
+		p.procs.Store(int32(runtime.GOMAXPROCS(0)))
 		p.bound.Store(p.ready.Load() >= crowded && isBound())
 	}
 	p.waits.Store(n)

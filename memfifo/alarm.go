@@ -6,15 +6,7 @@ import (
 	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
 
-// setTimer has the domain's one timer fire no later than at: its peers' earliest deadline.
-func (d *Domain) setTimer(now, at monotime.Time) {
-	if d.timerAt.IsZero() || at.Before(d.timerAt) {
-		d.timerAt = at
-		d.timer.Reset(at.Sub(now))
-	}
-}
-
-// watch sets the alarm for a peer's next deadline.
+// watch has the domain's one timer fire no later than at a peer's next deadline.
 func (p *peer) watch(now monotime.Time) {
 	at, ok := p.conn.Deadline()
 	if soonest := now.Add(alarmSlack); ok && at.Before(soonest) {
@@ -26,8 +18,9 @@ func (p *peer) watch(now monotime.Time) {
 	if probe, owes := p.probeDue(); owes && (!ok || probe.Before(at)) {
 		at, ok = probe, true
 	}
-	if ok {
-		p.d.setTimer(now, at)
+	if d := p.d; ok && (d.timerAt.IsZero() || at.Before(d.timerAt)) {
+		d.timerAt = at
+		d.timer.Reset(at.Sub(now))
 	}
 }
 

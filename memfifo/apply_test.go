@@ -27,23 +27,23 @@ func TestApply_RecordsThatMakeNoSense(t *testing.T) {
 		t.Fatal(err)
 	}
 	put := func(data ...byte) []byte {
-		b := make([]byte, opPut.size(len(data)))
+		b := make([]byte, opPut.Size(len(data)))
 		(&request{key: w.key}).write(b, opPut, 0, data, 0)
 		return b
 	}
 	more := func(data ...byte) []byte {
-		b := make([]byte, opPutContinue.size(len(data)))
+		b := make([]byte, opPutContinue.Size(len(data)))
 		new(request).write(b, opPutContinue, 0, data, 0)
 		return b
 	}
 	push := func(flags byte, total uint32, data string) []byte {
-		b := make([]byte, opPush.size(len(data)))
+		b := make([]byte, opPush.Size(len(data)))
 		(&request{key: q.key, total: int(total)}).write(b, opPush, flags, []byte(data), 0)
 		return b
 	}
 	plain := func(o opcode, data int) []byte {
-		b := make([]byte, o.size(data))
-		o.begin(b, 0, data)
+		b := make([]byte, o.Size(data))
+		begin(b, o, 0, data)
 		return b
 	}
 	for _, x := range []struct {
@@ -58,7 +58,7 @@ func TestApply_RecordsThatMakeNoSense(t *testing.T) {
 		{"behind an unknown opcode, the rest of the frame is skipped", reliable.Requests, [][]byte{{byte(opcodes), 0, 0, 0}, put(1)}, 1, 0, 0},
 		{"opcode 0", reliable.Requests, [][]byte{{0, 0, 0, 0}}, 1, 0, 0},
 		{"less than a head", reliable.Requests, [][]byte{put(1), {1, 0, 0}}, 1, 0, 1},
-		{"longer than what is left", reliable.Requests, [][]byte{put(1)[:opPut.size(0)]}, 1, 0, 0},
+		{"longer than what is left", reliable.Requests, [][]byte{put(1)[:opPut.Size(0)]}, 1, 0, 0},
 		{"a reply among requests is skipped", reliable.Requests, [][]byte{plain(opValue, 0), put(1)}, 1, 0, 1},
 		{"a request among replies is skipped", reliable.Replies, [][]byte{put(1)}, 1, 0, 0},
 		{"a push of another length than it says", reliable.Requests, [][]byte{push(flagFirst|flagLast, 3, "four")}, 1, 0, 0},

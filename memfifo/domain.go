@@ -85,11 +85,11 @@ func Open(ep *mcd.Endpoint, cfg Config) (d *Domain, err error) {
 		windows: map[uint16]*Window{}, fifos: map[uint16]*FIFO{}, handlers: map[uint16]*Handler{},
 		first: map[uint16]*Handler{},
 	}
-	if least := reliable.HeaderLen + opCompareSwap.size(0); d.sendSize < least {
+	if least := reliable.HeaderLen + opCompareSwap.Size(0); d.sendSize < least {
 		return nil, fmt.Errorf("memfifo: messages of %d bytes are too short (want %d)", d.sendSize, least)
 	}
 	d.timer = time.AfterFunc(time.Hour, d.onAlarm)
-	d.timer.Stop() // setTimer sets it
+	d.timer.Stop() // watch sets it
 	d.mu.Lock()    // a message may come before the port is known
 	defer d.mu.Unlock()
 	for id, h := range cfg.Handlers {

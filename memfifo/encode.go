@@ -15,7 +15,7 @@ const (
 
 // encode turns a work request into records, as far as there is room.
 func (p *peer) encode(wr *workRequest) fit {
-	if wr.op.hasReply() {
+	if wr.op.HasReply() {
 		return p.encodeRequest(wr)
 	}
 	return p.encodeParts(&wr.request)
@@ -30,7 +30,7 @@ func (p *peer) encodeParts(rq *request) fit {
 		if n < 0 {
 			return noRoom
 		}
-		rq.write(p.conn.Reserve(reliable.Requests, op.size(n)), op, rq.partFlags(n), rq.data[:n], 0)
+		rq.write(p.conn.Reserve(reliable.Requests, op.Size(n)), op, rq.partFlags(n), rq.data[:n], 0)
 		if rq.op == opPut {
 			rq.off += uint64(n)
 			p.putTo = cursor{rq.key.ID, rq.key.Secret, rq.off, true}
@@ -59,10 +59,10 @@ func (p *peer) encodeWhole(rq *request) bool {
 // encodePushes puts the first records into one frame, whole ones, and returns how many: 0 if the
 // connection's window is full, or the first one is longer than a frame.
 func (p *peer) encodePushes(key Key, recs [][]byte) (n int) {
-	room := p.conn.Available(reliable.Requests, opPush.size(len(recs[0])))
+	room := p.conn.Available(reliable.Requests, opPush.Size(len(recs[0])))
 	size := 0
-	for n < len(recs) && size+opPush.size(len(recs[n])) <= room {
-		size += opPush.size(len(recs[n]))
+	for n < len(recs) && size+opPush.Size(len(recs[n])) <= room {
+		size += opPush.Size(len(recs[n]))
 		n++
 	}
 	if n == 0 {
@@ -70,7 +70,7 @@ func (p *peer) encodePushes(key Key, recs [][]byte) (n int) {
 	}
 	b := p.conn.Reserve(reliable.Requests, size)
 	for _, rec := range recs[:n] {
-		w := opPush.begin(b, flagFirst|flagLast, len(rec))
+		w := begin(b, opPush, flagFirst|flagLast, len(rec))
 		w.u16(key.ID)
 		w.u64(key.Secret)
 		w.u32(uint32(len(rec)))
@@ -97,8 +97,8 @@ func (p *peer) partLen(op opcode, n int) int {
 	if n > wholePart && p.d.trains {
 		least = 1
 	}
-	room := p.conn.Available(reliable.Requests, op.size(least)) // 0 if there is none
-	return min(n, room-op.size(0))
+	room := p.conn.Available(reliable.Requests, op.Size(least)) // 0 if there is none
+	return min(n, room-op.Size(0))
 }
 
 // partFlags returns the flags of the next part, of n bytes.
@@ -128,7 +128,7 @@ func (p *peer) noteAcked() {
 // as its caller waits.
 func (p *peer) encodeRequest(wr *workRequest) fit {
 	p.noteAcked()
-	b := p.conn.Reserve(reliable.Requests, wr.op.size(len(wr.data)))
+	b := p.conn.Reserve(reliable.Requests, wr.op.Size(len(wr.data)))
 	if b == nil {
 		return noRoom
 	}
@@ -143,7 +143,7 @@ func (p *peer) encodeRequest(wr *workRequest) fit {
 
 // write writes the record of a request, or of the part of it with that data.
 func (rq *request) write(b []byte, op opcode, flags byte, data []byte, requestID uint32) {
-	w := op.begin(b, flags, len(data))
+	w := begin(b, op, flags, len(data))
 	if op != opPutContinue && op != opFence {
 		w.u16(rq.key.ID)
 		w.u64(rq.key.Secret)

@@ -116,13 +116,7 @@ func (h *Handler) expect(p *peer) {
 		return
 	}
 	h.expected = append(h.expected, p)
-	p.expecting++
-	now := clock.Now()
-	if p.expecting == 1 || p.senderDown != nil {
-		p.senderDown = nil
-		p.heard = now
-	}
-	p.watch(now)
+	p.expect(clock.Now())
 }
 
 // Unexpect ends the probing of a node.
@@ -199,7 +193,7 @@ func (s Sender) Expect() {
 
 // MaxFrameRecord returns the longest record, in bytes, that fits a frame: one that is longer is cut
 // into parts, which the receiver puts together.
-func (d *Domain) MaxFrameRecord() int { return d.sendSize - reliable.HeaderLen - opPush.size(0) }
+func (d *Domain) MaxFrameRecord() int { return d.sendSize - reliable.HeaderLen - opPush.Size(0) }
 
 // PostPush is Push that does not wait: ErrBusy if the connection has no room for the record now, or
 // if what was posted before waits for that. The record has to fit a frame: ErrTooLarge beyond
@@ -243,7 +237,7 @@ func (p *peer) postPush(what *request) error {
 	if err := p.ready(); err != nil {
 		return err
 	}
-	size := opPush.size(what.total)
+	size := opPush.Size(what.total)
 	if !p.mayPass() || p.conn.Available(reliable.Requests, size) < size {
 		return ErrBusy
 	}

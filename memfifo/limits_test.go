@@ -47,8 +47,8 @@ func TestTryPush_UpToAFrame(t *testing.T) {
 		if err := r.TryPush(soon, make([]byte, most)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%d bytes: %v", most, err)
 		}
-		if n := len(raw.said()); n != opTryPush.size(most) {
-			t.Errorf("%d bytes were sent, want %d", n, opTryPush.size(most))
+		if n := len(raw.said()); n != opTryPush.Size(most) {
+			t.Errorf("%d bytes were sent, want %d", n, opTryPush.Size(most))
 		}
 		if err := r.TryPush(t.Context(), make([]byte, most+1)); !errors.Is(err, ErrTooLarge) {
 			t.Errorf("%d bytes: %v", most+1, err)
@@ -73,7 +73,7 @@ func TestEncode_ShortDataStaysWhole(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d, raw := openRaw(t)
 			r := d.Remote(Key{Node: 1})
-			first := d.frameSize - reliable.HeaderLen - opPut.size(0) - opPut.size(x.left)
+			first := d.frameSize - reliable.HeaderLen - opPut.Size(0) - opPut.Size(x.left)
 			err := r.PutV(t.Context(), Segment{0, make([]byte, first)}, Segment{1 << 20, make([]byte, x.data)})
 			if err != nil {
 				t.Fatal(err)

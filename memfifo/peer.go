@@ -48,9 +48,9 @@ type peer struct {
 	heard        monotime.Time // when it has sent something of this connection last, or was probed
 	linkBusy     bool          // the link had no room
 	notSent      error         // why the last frames could not be sent; nil: they were, or there was no room
-	needsPump    bool          // it is in the receiver's list
-	urgent       bool          // a handler has posted to it: no caller waits who would flush that
+	needsPump    bool          // it is in the receiver's list of that name
 	flushPending bool          // likewise
+	urgent       bool          // a handler has posted to it: no caller waits who would flush that
 }
 
 func newPeer(d *Domain, node mcd.NodeID) *peer {

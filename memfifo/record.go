@@ -8,23 +8,23 @@ import (
 
 // A record is one operation, or a part of a long one, in a frame. docs/wire-format.md has the
 // layouts.
-type opcode wire.Opcode
+type opcode = wire.Opcode
 
 const (
-	opPut         = opcode(wire.Put)
-	opPush        = opcode(wire.Push)
-	opTryPush     = opcode(wire.TryPush)
-	opGet         = opcode(wire.Get)
-	opFetchAdd    = opcode(wire.FetchAdd)
-	opSwap        = opcode(wire.Swap)
-	opCompareSwap = opcode(wire.CompareSwap)
-	opFence       = opcode(wire.Fence)
-	opData        = opcode(wire.Data)
-	opValue       = opcode(wire.Value)
-	opError       = opcode(wire.Error)
-	opRefused     = opcode(wire.Refused)
-	opPutContinue = opcode(wire.PutContinue)
-	opcodes       = opcode(wire.Opcodes)
+	opPut         = wire.Put
+	opPush        = wire.Push
+	opTryPush     = wire.TryPush
+	opGet         = wire.Get
+	opFetchAdd    = wire.FetchAdd
+	opSwap        = wire.Swap
+	opCompareSwap = wire.CompareSwap
+	opFence       = wire.Fence
+	opData        = wire.Data
+	opValue       = wire.Value
+	opError       = wire.Error
+	opRefused     = wire.Refused
+	opPutContinue = wire.PutContinue
+	opcodes       = wire.Opcodes
 )
 
 const (
@@ -33,9 +33,6 @@ const (
 	flagNotify = wire.FlagNotify
 	headLen    = wire.HeadLen
 )
-
-// hasReply reports whether a request has a reply that its caller waits for.
-func (o opcode) hasReply() bool { return o >= opTryPush && o <= opFence }
 
 // cursor is where a node's last put to another one ended: a put that goes on there need not say so.
 // Requests of one node are taken once, and in order; so both ends know the same.
@@ -46,11 +43,8 @@ type cursor struct {
 	known  bool
 }
 
-// size returns the length of a record with so many bytes of data.
-func (o opcode) size(data int) int { return wire.Opcode(o).Size(data) }
-
 // begin writes a record's head and returns what is to be filled in.
-func (o opcode) begin(b []byte, flags byte, data int) writer {
+func begin(b []byte, o opcode, flags byte, data int) writer {
 	b[0], b[1] = byte(o), flags
 	binary.BigEndian.PutUint16(b[2:], uint16(data))
 	return writer{b[headLen:]}
@@ -80,7 +74,7 @@ func (r *record) parse(b []byte) bool {
 	if !ok {
 		return false
 	}
-	r.op, r.flags = opcode(op), b[1]
+	r.op, r.flags = op, b[1]
 	r.all, r.next = b, b[end:]
 	r.fixed.b, r.data = b[headLen:data], b[data:end]
 	return true

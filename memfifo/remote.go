@@ -198,7 +198,7 @@ func (d *Domain) start(what *request, more bool) (wr *workRequest, value uint64,
 	if err != nil {
 		return nil, 0, err
 	}
-	if !what.op.hasReply() {
+	if !what.op.HasReply() {
 		p.drainReceive()
 	}
 	if err := p.ready(); err != nil {
@@ -207,7 +207,7 @@ func (d *Domain) start(what *request, more bool) (wr *workRequest, value uint64,
 	if what.wanted != nil && !what.wanted() {
 		return nil, 0, errUnwanted
 	}
-	if what.op.hasReply() {
+	if what.op.HasReply() {
 		return p.post(what), 0, nil
 	}
 	return p.send(what, more), 0, nil
@@ -215,20 +215,16 @@ func (d *Domain) start(what *request, more bool) (wr *workRequest, value uint64,
 
 // each does the operations from done to n, which share frames, until one fails. Then it sends what
 // was to share a frame with more.
-func (r *Remote) each(done, n int, do func(i int, more bool) error) (err error) {
+func (r *Remote) each(done, n int, do func(i int, more bool) error) error {
 	for ; done < n; done++ {
-		if err = do(done, done < n-1); err != nil {
-			break
+		if err := do(done, done < n-1); err != nil {
+			r.d.mu.Lock()
+			defer r.d.mu.Unlock()
+			if p := r.d.peer(r.key.Node); p != nil {
+				p.pump(clock.Now())
+			}
+			return &BatchError{Done: done, Err: err}
 		}
 	}
-	if err == nil {
-		return nil
-	}
-	err = &BatchError{Done: done, Err: err}
-	r.d.mu.Lock()
-	defer r.d.mu.Unlock()
-	if p := r.d.peer(r.key.Node); p != nil {
-		p.pump(clock.Now())
-	}
-	return err
+	return nil
 }

@@ -47,11 +47,11 @@ func (p *peer) sendReply(r *reply) bool {
 		}
 		*r = reply{op: opError, requestID: r.requestID, refusal: NoSuchID}
 	}
-	b := p.conn.Reserve(reliable.Replies, r.op.size(0))
+	b := p.conn.Reserve(reliable.Replies, r.op.Size(0))
 	if b == nil {
 		return false
 	}
-	w := r.op.begin(b, 0, 0)
+	w := begin(b, r.op, 0, 0)
 	switch r.op {
 	case opValue:
 		w.u32(r.requestID)
@@ -72,12 +72,12 @@ func (p *peer) sendReply(r *reply) bool {
 func (p *peer) sendData(r *reply) bool {
 	race.Acquire(p.d.ep) // the owner wrote it before it told the reader, by a message
 	for r.n > 0 {
-		room := p.conn.Available(reliable.Replies, opData.size(min(int(r.n), 64)))
+		room := p.conn.Available(reliable.Replies, opData.Size(min(int(r.n), 64)))
 		if room == 0 {
 			return false
 		}
-		n := min(int(r.n), room-opData.size(0))
-		w := opData.begin(p.conn.Reserve(reliable.Replies, opData.size(n)), 0, n)
+		n := min(int(r.n), room-opData.Size(0))
+		w := begin(p.conn.Reserve(reliable.Replies, opData.Size(n)), opData, 0, n)
 		w.u32(r.requestID)
 		w.u32(r.at)
 		r.w.read(w.b[:n], r.off)
@@ -129,21 +129,19 @@ func (p *peer) applyReply(r *record) {
 
 // noteRefusal has the next Flush tell of a refusal, and tells Config.Refused now.
 func (p *peer) noteRefusal(id uint16, refusal Refusal) {
-	told := AccessError{Node: p.node, ID: id, Reason: refusal, Count: 1}
+	count := 1
 	k := slices.IndexFunc(p.refused, func(e *AccessError) bool { return e.ID == id })
 	if k >= 0 {
-		told.Count += p.refused[k].Count
+		count += p.refused[k].Count
 	}
 	if tell := p.d.cfg.Refused; tell != nil {
-		e := told // who is told may keep it
-		tell(&e)
+		tell(&AccessError{p.node, id, refusal, count}) // who is told may keep it
 	}
 	switch {
 	case k >= 0:
-		p.refused[k].Count++
+		p.refused[k].Count = count
 	case len(p.refused) < maxRefused:
-		first := told
-		p.refused = append(p.refused, &first)
+		p.refused = append(p.refused, &AccessError{p.node, id, refusal, count})
 	default:
 		p.refused[0].Count++
 	}

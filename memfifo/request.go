@@ -48,7 +48,7 @@ func (r *Remote) CompareSwap(ctx context.Context, off int64, expected, v uint64)
 // TryPush is Push that does not wait for room in the FIFO: it returns ErrFull if there is none. The
 // record has to fit a frame (ErrTooLarge); a refusal comes back at once (ErrAccess).
 func (r *Remote) TryPush(ctx context.Context, rec []byte) error {
-	if most := r.d.frameSize - reliable.HeaderLen - opTryPush.size(0); len(rec) > most {
+	if most := r.d.frameSize - reliable.HeaderLen - opTryPush.Size(0); len(rec) > most {
 		return fmt.Errorf("try to push %d bytes: %w (at most %d)", len(rec), ErrTooLarge, most)
 	}
 	_, err := r.execute(ctx, 0, &request{op: opTryPush, data: rec}, false)
@@ -63,7 +63,9 @@ func (d *Domain) wait(ctx context.Context, wr *workRequest) (value uint64, err e
 	returned := false
 	defer func() {
 		if !returned { // a handler that runs here panics, or ends the goroutine
-			d.abandon(wr)
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			wr.peer.abandon(wr)
 		}
 	}()
 	err = d.await(ctx, c)
@@ -81,19 +83,24 @@ func (d *Domain) wait(ctx context.Context, wr *workRequest) (value uint64, err e
 	return value, err
 }
 
+// giveUp is peer.giveUp where the caller does not hold mu.
+func (d *Domain) giveUp(wr *workRequest, err error) (kept bool, _ error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return wr.peer.giveUp(wr, err)
+}
+
 // abandon takes a work request back whose caller waits no more, and is to have its memory again.
-func (d *Domain) abandon(wr *workRequest) {
-	if kept, _ := d.giveUp(wr, nil); !kept {
-		d.freeRequest(wr)
+func (p *peer) abandon(wr *workRequest) {
+	if kept, _ := p.giveUp(wr, nil); !kept {
+		p.d.freeRequest(wr)
 	}
 }
 
 // giveUp ends the wait for a work request with an error. If a push has begun, its record has to be
 // completed, or no other could follow: then it is kept, and there is no error.
-func (d *Domain) giveUp(wr *workRequest, err error) (kept bool, _ error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	switch p := wr.peer; {
+func (p *peer) giveUp(wr *workRequest, err error) (kept bool, _ error) {
+	switch {
 	case wr.awaited().Done():
 	case wr.state == framed:
 		delete(p.pending, wr.requestID) // a reply that comes later is an orphan

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rawlane/rawlane/internal/clock"
+	"github.com/rawlane/rawlane/internal/monotime"
 	"github.com/rawlane/rawlane/mcd"
 )
 
@@ -69,15 +70,20 @@ func (d *Domain) expect(s *senders, ended bool, nodes []mcd.NodeID) error {
 	}
 	now := clock.Now()
 	for _, p := range peers {
-		if p.expecting++; p.expecting == 1 || p.senderDown != nil {
-			p.senderDown = nil
-			p.heard = now
-			p.watch(now)
-		}
+		p.expect(now)
 	}
 	s.release()
 	*s = peers
 	return nil
+}
+
+// expect has one more window, FIFO or handler expect the peer, which is not down then.
+func (p *peer) expect(now monotime.Time) {
+	if p.expecting++; p.expecting == 1 || p.senderDown != nil {
+		p.senderDown = nil
+		p.heard = now
+		p.watch(now)
+	}
 }
 
 // release ends the expectation.

@@ -49,7 +49,7 @@ func (p *peer) mayPass() bool {
 
 // fitsFrame reports whether all of a request fits a frame.
 func (p *peer) fitsFrame(rq *request) bool {
-	return rq.op.size(len(rq.data)) <= p.d.sendSize-reliable.HeaderLen
+	return rq.op.Size(len(rq.data)) <= p.d.sendSize-reliable.HeaderLen
 }
 
 // passes reports whether a request that comes now goes ahead of a queue, as all of it has room,
@@ -81,7 +81,7 @@ func (p *peer) nextTurn(now monotime.Time) (calls int) {
 // leavesRoom reports whether a work request waits although there may be room, as the queue has had
 // its turn.
 func (p *peer) leavesRoom(wr *workRequest, calls int) bool {
-	return p.woken >= calls && !wr.op.hasReply() && p.mayPass() && p.fitsFrame(&wr.request)
+	return p.woken >= calls && !wr.op.HasReply() && p.mayPass() && p.fitsFrame(&wr.request)
 }
 
 // encodeQueued turns work requests into frames as far as there is room, and it is theirs. It
@@ -141,15 +141,12 @@ func (p *peer) send(what *request, more bool) *workRequest {
 		return nil
 	}
 	wr := p.d.newRequest(p, what)
+	wr.expectLocal()
 	p.enqueue(wr)
 	if first {
 		p.begin(wr, more)
 	} else if p.conn.NeedsPump() {
 		p.pump(clock.Now()) // what has passed, with more to come
-	}
-	wr.expectLocal()
-	if wr.state != queued {
-		wr.local.Complete(wr.err)
 	}
 	return wr
 }
@@ -160,7 +157,8 @@ func (p *peer) begin(wr *workRequest, more bool) {
 	returned := false
 	defer func() {
 		if !returned { // a handler that runs in drainReceive panics, or ends the goroutine
-			p.leave(wr)
+			p.abandon(wr)
+			p.sendQueued(clock.Now())
 		}
 	}()
 	now := clock.Now()
@@ -172,19 +170,6 @@ func (p *peer) begin(wr *workRequest, more bool) {
 		p.pump(now)
 	}
 	returned = true
-}
-
-// leave takes a put or push back whose caller waits no more, and is to have its memory again.
-func (p *peer) leave(wr *workRequest) {
-	switch {
-	case wr.state == queued && wr.isPartOfRecord():
-		wr.detach()
-		p.sendQueued(clock.Now())
-		return
-	case wr.state == queued:
-		p.withdraw(wr)
-	}
-	p.d.freeRequest(wr)
 }
 
 // withdraw takes a work request out of the queue. Those behind it may have room now.

@@ -43,7 +43,6 @@ type workRequest struct {
 	issued    uint64 // fence: what is in place when it is answered
 	received  int    // get: bytes of buf that are here
 	value     uint64
-	err       error
 
 	local, remote             mcd.Completion
 	signalLocal, signalRemote bool                   // the completion is, or may be, waited for
@@ -65,9 +64,9 @@ const (
 
 // restart makes a work request ready to be queued.
 func (wr *workRequest) restart() {
-	wr.state, wr.received, wr.value, wr.err = queued, 0, 0, nil
+	wr.state, wr.received, wr.value = queued, 0, 0
 	wr.signalLocal, wr.signalRemote, wr.detached = false, false, false
-	if wr.op.hasReply() {
+	if wr.op.HasReply() {
 		wr.expectRemote()
 	}
 }
@@ -89,7 +88,7 @@ func (wr *workRequest) expectRemote() {
 func (wr *workRequest) isPartOfRecord() bool { return wr.begun && wr.op == opPush }
 
 // isParcel reports whether it is a parcel's.
-func (wr *workRequest) isParcel() bool { return wr.signalRemote && !wr.op.hasReply() }
+func (wr *workRequest) isParcel() bool { return wr.signalRemote && !wr.op.HasReply() }
 
 // isLeft reports whether the call that has queued it may have returned: what its caller does next
 // has to be behind it.
@@ -126,7 +125,7 @@ func (wr *workRequest) endDetached(err error) {
 func (wr *workRequest) complete(err error) {
 	local := wr.state == queued && wr.signalLocal
 	remote, detached := wr.signalRemote, wr.detached
-	wr.state, wr.err = done, err
+	wr.state = done
 	if local {
 		wr.local.Complete(err)
 	}
@@ -140,7 +139,7 @@ func (wr *workRequest) complete(err error) {
 
 // awaited returns the completion that the caller of an operation waits for.
 func (wr *workRequest) awaited() *mcd.Completion {
-	if wr.op.hasReply() {
+	if wr.op.HasReply() {
 		return &wr.remote
 	}
 	return &wr.local

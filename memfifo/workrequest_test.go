@@ -39,14 +39,14 @@ func TestWorkRequest_States(t *testing.T) {
 			wr := d.newRequest(p, &x.what)
 			wr.expectLocal()
 			wr.expectRemote()
-			if !wr.op.hasReply() {
+			if !wr.op.HasReply() {
 				wr.signalRemote = false
 			}
 			p.queue.PushBack(&wr.node, wr)
 			p.sendQueued(clock.Now())
 			x.event(p, wr)
-			if wr.state != x.next || !errors.Is(wr.err, x.err) {
-				t.Errorf("%s: %v, %v", x.name, wr.state, wr.err)
+			if wr.state != x.next || !errors.Is(wr.awaited().Err(), x.err) {
+				t.Errorf("%s: %v, %v", x.name, wr.state, wr.awaited().Err())
 			}
 			if local := wr.state == framed || wr.state == done; wr.local.Done() != local {
 				t.Errorf("%s: local completion %v", x.name, wr.local.Done())

@@ -46,7 +46,8 @@ type Socket interface {
 
 // Attachment is one interface as a link sees it: its address, state, groups and counters, and the
 // socket that sends. A link embeds it and gets from it all of transport.Link but Poll, and
-// transport.Joiner, Namer, Sharer, Attached, TypeFilter and, but for ReceivedStamp, Stamper.
+// transport.Joiner, Namer, Sharer, PortLocker, Attached, TypeFilter, Trainer and, but for
+// ReceivedStamp, Stamper.
 //
 // What the link itself calls are functions and not methods, for a method would be one of the link's
 // too: Open, and in Poll Accept and CountReceived.

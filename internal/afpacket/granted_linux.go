@@ -80,20 +80,10 @@ func (g *Granted) GiveBack() error {
 }
 
 // TakeReceive returns the receiving socket, which is the caller's from now on.
-func (g *Granted) TakeReceive() (int, error) {
-	if g == nil {
-		return -1, nil
-	}
-	return g.take(&g.receive)
-}
+func (g *Granted) TakeReceive() (int, error) { return g.take(&g.receive) }
 
 // TakeSend returns the sending socket, which is the caller's from now on.
-func (g *Granted) TakeSend() (int, error) {
-	if g == nil {
-		return -1, nil
-	}
-	return g.take(&g.send)
-}
+func (g *Granted) TakeSend() (int, error) { return g.take(&g.send) }
 
 // TakeMore returns the further descriptors, which are the caller's from now on.
 func (g *Granted) TakeMore() []int {

@@ -77,11 +77,8 @@ func CountReceived(a *Attachment, frames []transport.Frame) {
 	a.rx.bytes.Add(uint64(bytes))
 }
 
-// PollError names the link in an error of Poll.
-func PollError(a *Attachment, err error) error { return a.wrap("poll", err) }
-
-// SendError names the link in an error of a Send that is the link's own.
-func SendError(a *Attachment, err error) error { return a.wrap("send", err) }
+// LinkError names the link and the act, poll or send, in an error that is the link's own.
+func LinkError(a *Attachment, act string, err error) error { return a.wrap(act, err) }
 
 // ReadReceived fills in what the link has counted of received frames.
 func ReadReceived(a *Attachment, c *transport.Counters) { a.rx.read(c) }

@@ -56,10 +56,12 @@ const carrierEvery = 32
 // queueing discipline, unless the NIC has several transmit queues: past the discipline the kernel
 // chooses the queue by the processor that Send runs on, and frames of one sender could overtake
 // each other.
-func (s *sender) open(ifi *net.Interface, nic Driver, src transport.MAC, cfg Config) error {
-	fd, err := cfg.Granted.TakeSend()
+func (s *sender) open(ifi *net.Interface, nic Driver, src transport.MAC, cfg Config) (err error) {
+	var fd int
 	if cfg.Granted == nil {
 		fd, err = OpenSendSocket(ifi.Index)
+	} else {
+		fd, err = cfg.Granted.TakeSend()
 	}
 	s.bypass, s.noQueue = cfg.BypassQdisc && nic.TxQueues == 1, nic.NoQueue
 	if err == nil && s.bypass {
@@ -93,11 +95,8 @@ func (s *sender) makeRoom() {
 	// The kernel doubles the number. A frame takes the next power of two, and its own header.
 	want := Batch * (1<<bits.Len(uint(s.mtu+frameOverhead)) + frameOverhead)
 	has, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_SNDBUF)
-	if err != nil || has >= 2*want {
-		return
-	}
-	if unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, want) != nil {
-		_ = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_SNDBUF, want)
+	if err == nil && has < 2*want {
+		setBuffer(s.fd, unix.SO_SNDBUF, unix.SO_SNDBUFFORCE, want)
 	}
 }
 

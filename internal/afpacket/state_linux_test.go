@@ -16,7 +16,7 @@ type seenUp struct {
 
 func (s *seenUp) Control(func(int) error) error {
 	if s.looks++; s.looks == 1 {
-		_ = PollError(s.a, unix.ENETDOWN) // the socket says it once
+		_ = LinkError(s.a, "poll", unix.ENETDOWN) // the socket says it once
 	}
 	return nil
 }
@@ -25,7 +25,7 @@ func (s *seenUp) Control(func(int) error) error {
 func TestLinkState_GoesDownAfterTheLook(t *testing.T) {
 	a := &Attachment{ifi: &net.Interface{Name: "eth0"}}
 	s := &seenUp{a: a}
-	_ = PollError(a, unix.ENETDOWN)
+	_ = LinkError(a, "poll", unix.ENETDOWN)
 	for looks := range 3 {
 		if err := a.state.check(s); err != nil {
 			t.Fatal(err)

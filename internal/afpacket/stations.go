@@ -89,11 +89,11 @@ func (s *stations) find(f *transport.Frame) *station {
 	if s.last != nil && s.last.key == key {
 		return s.last
 	}
-	if st := s.byKey[key]; st != nil {
+	st := s.byKey[key]
+	if st != nil {
 		s.last = st
-		return st
 	}
-	return nil
+	return st
 }
 
 // takes reports whether frames like f may go to their station as a train. If offer is not 0, an

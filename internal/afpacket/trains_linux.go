@@ -134,8 +134,8 @@ func ReceiveTrains(fd, buffer int) error {
 	return unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_COPY_THRESH, 1)
 }
 
-// next returns how many of the first frames go next in one way: as a train to a station, or, if
-// that is nil, as they are.
+// nextTrain returns how many of the first frames go next in one way: as a train to a station, or,
+// if that is nil, as they are.
 func (s *sender) nextTrain(frames []transport.Frame) (n int, to *station) {
 	t := s.trains
 	var now monotime.Time
@@ -152,11 +152,10 @@ func (s *sender) nextTrain(frames []transport.Frame) (n int, to *station) {
 		if now.IsZero() {
 			now = clock.Now()
 		}
-		st := t.takes(now, rest[:cars])
-		if st != nil && n == 0 {
-			return cars, st
-		}
-		if st != nil {
+		if st := t.takes(now, rest[:cars]); st != nil {
+			if n == 0 {
+				return cars, st
+			}
 			break
 		}
 		n += cars
@@ -288,8 +287,7 @@ func (t *trains) give(kind trainKind, like *transport.Frame, bytes, size, vector
 	return e
 }
 
-// control takes a segment of an offer or an answer that came like a frame.
-// The caller polls.
+// control takes a segment of an offer or an answer that came like a frame. The caller polls.
 func (s *sender) control(kind trainKind, like *transport.Frame, b []byte) {
 	// An offer to a group would have each of its members answer the same station.
 	if kind == trainOffer && (like.Dst != s.src || like.Src.IsMulticast() || s.trains.plain.any(clock.Now())) {

@@ -188,5 +188,5 @@ func (l *Link) Poll(frames []transport.Frame) (int, error) {
 	case 0, unix.EAGAIN, unix.EINTR:
 		return n, nil
 	}
-	return n, afpacket.PollError(&l.attachment, in.err)
+	return n, afpacket.LinkError(&l.attachment, "poll", in.err)
 }

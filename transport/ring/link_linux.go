@@ -16,13 +16,12 @@ import (
 	"github.com/rawlane/rawlane/transport/grant"
 )
 
-// attachment is the half that all AF_PACKET links share: every method of Link but Poll, TPID,
-// ReceivedStamp and MaskWakeups.
+// attachment is the half that all AF_PACKET links share. What Link has beside it is below.
 type attachment = afpacket.Attachment
 
-// Link is a transport.Link, Joiner, WakeupMasker, Namer, Sharer, Attached, TypeFilter, Trainer and
-// Stamper on one network interface. Its method Promiscuous returns why it has made the NIC
-// promiscuous, or "".
+// Link is a transport.Link, Joiner, WakeupMasker, Sleeper, Namer, Sharer, Attached, TypeFilter,
+// Trainer and Stamper on one network interface. Its method Promiscuous returns why it has made the
+// NIC promiscuous, or "".
 type Link struct {
 	attachment
 	socket socket

@@ -89,7 +89,7 @@ func (l *Link) receiveTrain(
 		buf := t.buffer()
 		size, e := l.socket.receive(buf)
 		if e != 0 { // that the interface went down, which the socket says once, and before all it has
-			_ = afpacket.PollError(&l.attachment, e) // the next Wait says so
+			_ = afpacket.LinkError(&l.attachment, "poll", e) // the next Wait says so
 			size, e = l.socket.receive(buf)
 		}
 		if e == 0 && size >= afpacket.VirtioLen {

@@ -136,7 +136,7 @@ func (l *Link) Send(frames []transport.Frame) (int, error) {
 	if err == nil {
 		return n, nil
 	}
-	return n, afpacket.SendError(&l.attachment, err)
+	return n, afpacket.LinkError(&l.attachment, "send", err)
 }
 
 // Poll implements transport.Link. It makes no system call, unless frames wait for a NIC that was

@@ -292,7 +292,7 @@ func (a *Agreement) Handle(now monotime.Time, from int, incarnation uint32, r *R
 		}
 	}
 	if r.Query {
-		return append(out, a.report(from, 0, false))
+		return append(out, a.ReportTo(from, 0, false))
 	}
 	return out
 }
@@ -319,11 +319,6 @@ func (a *Agreement) Alive(rank int) {
 	}
 }
 
-// Answer returns the report for a member, which wants none.
-func (a *Agreement) Answer(to, nic int) Send {
-	return a.report(to, nic, false)
-}
-
 // Announce appends the decision for the members that are not known to have decided, and asks them
 // to confirm.
 func (a *Agreement) Announce(out []Send) []Send {
@@ -335,7 +330,7 @@ func (a *Agreement) Announce(out []Send) []Send {
 
 // Confirm appends the report of a decision to a member, which is to confirm it.
 func (a *Agreement) Confirm(rank int, out []Send) []Send {
-	out = append(out, a.report(rank, a.nic(rank), true))
+	out = append(out, a.ReportTo(rank, a.nic(rank), true))
 	a.peers[rank].silence.asks++ // the next question takes another network
 	return out
 }
@@ -352,8 +347,9 @@ func (a *Agreement) Untold() (ranks []int) {
 
 func (a *Agreement) nic(rank int) int { return a.peers[rank].silence.asks % max(a.cfg.NICs, 1) }
 
-func (a *Agreement) report(to, nic int, ask bool) Send {
-	r := Report{Gone: a.named(), Version: a.version, Decided: a.state == Decided, Query: ask}
+// ReportTo returns the report for a member, which answers it if it is a query.
+func (a *Agreement) ReportTo(to, nic int, query bool) Send {
+	r := Report{Gone: a.named(), Version: a.version, Decided: a.state == Decided, Query: query}
 	if a.peers != nil {
 		r.Echo = a.peers[to].incarnation
 	}
@@ -392,7 +388,7 @@ func (a *Agreement) query(now monotime.Time, out []Send) []Send {
 			silent = append(silent, Gone{rank, why})
 			continue
 		}
-		out = append(out, a.report(rank, a.nic(rank), true))
+		out = append(out, a.ReportTo(rank, a.nic(rank), true))
 	}
 	a.merge(now, silent)
 	a.conclude(now)
@@ -403,7 +399,7 @@ func (a *Agreement) query(now monotime.Time, out []Send) []Send {
 func (a *Agreement) toAll(out []Send) []Send {
 	for rank := range a.peers {
 		if rank != a.cfg.Rank && !a.peers[rank].decided && (a.state == Excluded || !a.Has(rank)) {
-			out = append(out, a.report(rank, 0, false))
+			out = append(out, a.ReportTo(rank, 0, false))
 		}
 	}
 	return out

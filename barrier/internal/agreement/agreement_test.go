@@ -369,7 +369,7 @@ func TestAnnounce(t *testing.T) {
 	if b := newAlone(t, 0, 2); b.KnowsDecision(1) || b.Untold() != nil {
 		t.Error("nothing has happened")
 	}
-	a.want(sends([]Send{a.Answer(1, 1)}), "1/1 [3]! echo=2")
+	a.want(sends([]Send{a.ReportTo(1, 1, false)}), "1/1 [3]! echo=2")
 }
 
 // A member alone decides at once.

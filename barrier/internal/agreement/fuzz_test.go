@@ -78,7 +78,7 @@ func (s *script) rare(what, rank int) {
 		}
 	case announce:
 		s.send(rank, a.Announce(nil))
-		s.send(rank, []Send{a.Answer((rank+1)%s.size, 0)})
+		s.send(rank, []Send{a.ReportTo((rank+1)%s.size, 0, false)})
 	}
 }
 

@@ -194,7 +194,7 @@ func (e *Engine) handleReport(now monotime.Time, from int, msg *Message, out []S
 
 // answerGone answers a message with the members that are gone.
 func (e *Engine) answerGone(to int, msg *Message, out []Send) []Send {
-	return e.wrap([]agreement.Send{e.agree.Answer(to, msg.NIC)}, out)
+	return e.wrap([]agreement.Send{e.agree.ReportTo(to, msg.NIC, false)}, out)
 }
 
 // answerFailure tells the sender of a message why a barrier does not succeed.
@@ -230,7 +230,7 @@ func (e *Engine) restarted(now monotime.Time, member, from int, msg *Message, ou
 	if member != from {
 		return e.answerGone(from, msg, out)
 	}
-	answer := e.agree.Answer(from, msg.NIC) // all that it has to know is that it cannot take part
+	answer := e.agree.ReportTo(from, msg.NIC, false) // all that it has to know is that it cannot take part
 	answer.Report = agreement.Report{Gone: []agreement.Gone{{Rank: from, Reason: Restarted}}}
 	return e.wrap([]agreement.Send{answer}, out)
 }

@@ -63,9 +63,7 @@ func (e *Engine) Departed(rank int) (why Reason, ok bool) {
 // Question returns a report that asks a member whether it takes part in the group: one that has
 // left it says goodbye.
 func (e *Engine) Question(rank, nic int) Send {
-	question := e.agree.Answer(rank, nic)
-	question.Report.Query = true
-	return e.wrap([]agreement.Send{question}, nil)[0]
+	return e.wrap([]agreement.Send{e.agree.ReportTo(rank, nic, true)}, nil)[0]
 }
 
 // Inquire appends the question what a member has decided. If that is known, the member is asked

@@ -47,13 +47,12 @@ func (c *Conn) advanceGoodbye(now monotime.Time) {
 // onBye owes an answer also for a bye of a former incarnation, or to one: its sender waits for it.
 func (c *Conn) onBye(h *Header) Event {
 	event := Nothing
-	switch {
-	case c.IsCurrent(h) && c.state != Closing:
-		event = PeerClosed
-		fallthrough
-	case c.IsCurrent(h):
+	if c.IsCurrent(h) {
+		if c.state != Closing {
+			event = PeerClosed
+		}
 		c.reset()
-	default:
+	} else {
 		c.cfg.Counters.StaleIncarnation++
 	}
 	c.heard, c.due[ByeAck] = *h, h.Dst != 0

@@ -137,7 +137,6 @@ func Parse(b []byte, h *Header) error {
 	if len(b) < HeaderLen || b[0]>>4 != Version {
 		return ErrMalformed
 	}
-	_ = b[HeaderLen-1]
 	h.Kind = Kind(b[0] & 0xf)
 	h.Lane = b[1] & flagLane
 	h.AckLane = b[1] & flagAckLane >> 1

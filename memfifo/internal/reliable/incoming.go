@@ -8,21 +8,9 @@ func (c *Conn) Handle(now monotime.Time, h *Header, records []byte) Event {
 		c.cfg.Counters.TooLong++
 		return Nothing
 	}
-	switch h.Kind {
-	case Hello:
+	if h.Kind > Ack {
 		c.needsPump = true
-		c.onHello(h)
-		return Nothing
-	case HelloAck:
-		c.needsPump = true
-		return c.onHelloAck(now, h)
-	case Bye:
-		c.needsPump = true
-		return c.onBye(h)
-	case ByeAck:
-		c.needsPump = true
-		c.onByeAck(h)
-		return Nothing
+		return c.onControl(now, h)
 	}
 	if c.state == Closing {
 		return Nothing
@@ -48,6 +36,21 @@ func (c *Conn) Handle(now monotime.Time, h *Header, records []byte) Event {
 	c.needsPump = c.needsPump || to.unacked == 1 || to.ackDue(c.ackPolicy) // the first one sets a deadline
 	if deliver {
 		return Deliver
+	}
+	return Nothing
+}
+
+// onControl takes a frame of a handshake or a goodbye.
+func (c *Conn) onControl(now monotime.Time, h *Header) Event {
+	switch h.Kind {
+	case Hello:
+		c.onHello(h)
+	case HelloAck:
+		return c.onHelloAck(now, h)
+	case Bye:
+		return c.onBye(h)
+	case ByeAck:
+		c.onByeAck(h)
 	}
 	return Nothing
 }

@@ -18,12 +18,6 @@ type receiver struct {
 
 func (r *receiver) init(sequence uint32) { r.nxt = sequence }
 
-// onData notes that a frame is to be acknowledged.
-func (r *receiver) onData(h *Header) {
-	r.unacked++
-	r.ackRequested = r.ackRequested || h.AckNow
-}
-
 // onProbe owes an answer that names the probe.
 func (r *receiver) onProbe(h *Header) { r.ackNow, r.echo = true, h.Sequence }
 
@@ -33,7 +27,8 @@ func (r *receiver) arrive(h *Header, records []byte, now monotime.Time, cfg *Con
 	if r.unacked == 0 {
 		r.ackDeadline = now.Add(ackDelay)
 	}
-	r.onData(h)
+	r.unacked++
+	r.ackRequested = r.ackRequested || h.AckNow
 	switch ahead := int32(h.Sequence - r.nxt); {
 	case ahead < 0 || ahead < ReorderWindow && r.outOfOrder[h.Sequence%ReorderWindow] != nil:
 		cfg.Counters.Duplicate++

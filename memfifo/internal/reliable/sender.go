@@ -17,9 +17,9 @@ type sender struct {
 	queued   uint32             // the frame being filled
 	packets  [Window]sentPacket // by sequence number
 	fill     int                // bytes in the frame being filled
+	uncorked bool               // that frame does not wait for more records
 	train    uint32             // how many full frames wait for no more to go together; 0: one
-	released uint32             // before it no frame waits for others to go with it
-	uncorked bool               // it does not wait for more records
+	released uint32             // before this one no frame waits for others to go with it
 	inFlight int                // bytes_in_flight of RFC 9002, in frames: sent, and neither acknowledged nor lost
 	lost     int                // frames to retransmit
 
@@ -28,8 +28,8 @@ type sender struct {
 
 	reno          congestion.NewReno
 	recoveryPoint uint32        // recovery ends when all before it is acknowledged; RFC 6582 §3.2 (recover)
-	newest        newest        // delivery
 	recoverySince monotime.Time // when it began; valid in recovery
+	newest        newest        // of the acknowledged frames
 	rtoLimit      time.Duration // of baseRTO
 	rtoDeadline   monotime.Time // of the retransmission timer; valid if awaitsAck
 	backoff       uint          // RTOs since the last progress; RFC 6298 §5.5
@@ -69,16 +69,13 @@ func (s *sender) init(sequence uint32, cfg *Config) {
 
 func (s *sender) packet(sequence uint32) *sentPacket { return &s.packets[sequence%Window] }
 
-// full reports whether no frame can be filled.
-func (s *sender) full() bool { return s.queued-s.una >= Window }
-
 // reserve returns n bytes of the frame being filled, or of a new one if they do not fit; nil if
 // the window is full.
 func (s *sender) reserve(n int, cfg *Config) []byte {
 	if s.fill > 0 && s.fill+n > cfg.SendSize {
 		s.queue()
 	}
-	if s.full() {
+	if s.queued-s.una >= Window {
 		return nil
 	}
 	p := s.packet(s.queued)

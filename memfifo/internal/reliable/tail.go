@@ -90,8 +90,8 @@ func (s *sender) onProbeSent(now monotime.Time) {
 }
 
 // onProbeAnswer takes an acknowledgement that may answer a probe: then what was sent before the
-// probe, and is still in flight, is lost.
-// As it names the probe, it is a sample of the round-trip time in any case.
+// probe, and is still in flight, is lost. As it names the probe, it is a sample of the round-trip
+// time in any case.
 func (s *sender) onProbeAnswer(h *Header, now monotime.Time, rtt *congestion.RTT, flight int) {
 	if h.Kind != Ack || h.AckNow {
 		return

@@ -72,6 +72,9 @@ func (o Opcode) String() string {
 	return layouts[o].name
 }
 
+// HasReply reports whether a request has a reply that its caller waits for.
+func (o Opcode) HasReply() bool { return o >= TryPush && o <= Fence }
+
 // Fields returns what is between the head and the data, in order.
 func (o Opcode) Fields() []Field { return layouts[o].fields }
 
