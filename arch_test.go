@@ -51,6 +51,7 @@ var floors = []struct {
 	{"barrier", []string{"barrier/schedule", "barrier/internal/...", "mcd", "transport", "internal/monotime", "internal/clock", "internal/incarnation"}},
 	{"barrier/decode", []string{"barrier", "barrier/internal/engine", "mcd/decode"}},
 	{"barrier/internal/slot", []string{"transport"}},
+	{"barrier/internal/slot/slottest", []string{"barrier/internal/slot"}},
 	{"barrier/offload", []string{"barrier/internal/slot", "barrier/offload/internal/program", "transport", "internal/afpacket", "internal/afxdp", "internal/monotime", "internal/clock", "internal/room", "internal/xsk"}},
 	{"barrier/offload/internal/program", []string{"barrier/internal/slot", "internal/room"}},
 	{"barrier/schedule", []string{"internal/monotime", "internal/timewheel"}},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/barrier/internal/slot"
+	"github.com/rawlane/rawlane/barrier/internal/slot/slottest"
 	"github.com/rawlane/rawlane/barrier/offload"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
@@ -23,7 +24,7 @@ type unit struct {
 	namespace string
 
 	mu       sync.Mutex // guards what follows
-	slots    []*slot.Slot
+	slots    []*slottest.Twin
 	keys     map[*slot.Slot][]slot.Key
 	members  map[slot.Key]slot.Member
 	room     int // for slots
@@ -58,7 +59,7 @@ func (u *unit) Poll(frames []transport.Frame) (int, error) {
 	for _, f := range frames[:n] {
 		v, out := slot.Pass, []byte(nil)
 		u.bytes = f.AppendTo(u.bytes[:0])
-		if k, ok := slot.KeyOf(u.bytes); ok && !f.Tagged {
+		if k, ok := slottest.KeyOf(u.bytes); ok && !f.Tagged {
 			if m, ok := u.members[k]; ok {
 				v, out = u.slots[m.Slot].Handle(u.bytes, &m)
 				u.verdicts[v]++
@@ -88,14 +89,14 @@ func (u *unit) Add(c *slot.Config) (*slot.Slot, error) {
 		return nil, offload.ErrFull
 	}
 	s := new(slot.Slot)
-	s.Configure(c)
+	twin := slottest.New(s, c)
 	u.keys[s] = nil
 	for _, m := range c.Members {
 		key := c.Key(m.Node)
 		u.members[key] = m.At(len(u.slots))
 		u.keys[s] = append(u.keys[s], key)
 	}
-	u.slots = append(u.slots, s)
+	u.slots = append(u.slots, twin)
 	s.Open(c.Generation)
 	return s, nil
 }

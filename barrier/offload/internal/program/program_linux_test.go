@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rawlane/rawlane/barrier/internal/slot"
+	"github.com/rawlane/rawlane/barrier/internal/slot/slottest"
 	"github.com/rawlane/rawlane/barrier/offload/internal/program"
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
@@ -76,7 +77,7 @@ type unit struct {
 	t       testing.TB
 	program *program.Program
 	slot    *slot.Slot
-	twin    *slot.Slot
+	twin    *slottest.Twin
 	members map[slot.Key]slot.Member
 }
 
@@ -98,7 +99,7 @@ func load(t testing.TB) *unit {
 			t.Error(err)
 		}
 	})
-	u := &unit{t, p, p.Slot(1), new(slot.Slot), map[slot.Key]slot.Member{}}
+	u := &unit{t, p, p.Slot(1), slottest.New(new(slot.Slot), config()), map[slot.Key]slot.Member{}}
 	c := config()
 	for _, m := range c.Members {
 		u.members[c.Key(m.Node)] = m.At(1)
@@ -112,7 +113,7 @@ func load(t testing.TB) *unit {
 
 // reset opens both slots in the first generation.
 func (u *unit) reset() {
-	for _, s := range []*slot.Slot{u.slot, u.twin} {
+	for _, s := range []*slot.Slot{u.slot, u.twin.Slot} {
 		s.Configure(config())
 		s.Open(first)
 	}
@@ -126,7 +127,7 @@ func (u *unit) run(frame []byte) (slot.Verdict, []byte) {
 		u.t.Fatal(err)
 	}
 	want, wantOut := slot.Pass, []byte(nil)
-	if k, may := slot.KeyOf(frame); may {
+	if k, may := slottest.KeyOf(frame); may {
 		if m, known := u.members[k]; known {
 			want, wantOut = u.twin.Handle(frame, &m)
 		}
