@@ -121,10 +121,7 @@ func (c *ClusterFlags) inSegments(links [][]transport.Link) (closeNet func() err
 			err = c.throughMemory(links[k], dir)
 		}
 		if err != nil {
-			for _, l := range slices.Concat(links...) {
-				err = errors.Join(err, l.Close())
-			}
-			return nil, errors.Join(err, closeNet())
+			return nil, errors.Join(err, closeLinks(links), closeNet())
 		}
 	}
 	return closeNet, nil

@@ -247,10 +247,7 @@ func onLoopback(cfg testbed.Config) (links [][]transport.Link, err error) {
 		for k, a := range addrs {
 			l, err := udp.Open(a, udp.Config{Stations: stations})
 			if err != nil {
-				for _, l := range slices.Concat(links...) {
-					err = errors.Join(err, l.Close())
-				}
-				return nil, err
+				return nil, errors.Join(err, closeLinks(links))
 			}
 			links[k] = append(links[k], l)
 		}
