@@ -271,7 +271,6 @@ func (n *memoryNode) calls(ctx context.Context, r *memoryResult, do func() error
 	if err != nil {
 		return err
 	}
-	r.MsgsPerS = float64(r.Iters) / took.Seconds()
-	r.MBPerS = r.MsgsPerS * float64(r.SizeBytes) / 1e6
+	r.recordRates(int64(r.Iters), took)
 	return n.other.Signal(ctx)
 }

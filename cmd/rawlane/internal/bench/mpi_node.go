@@ -146,8 +146,7 @@ func (n *mpiNode) windows(
 			return err
 		}
 	}
-	r.MsgsPerS = float64(directions*r.Iters*mpiWindow) / time.Since(begun).Seconds()
-	r.MBPerS = r.MsgsPerS * float64(r.SizeBytes) / 1e6
+	r.recordRates(int64(directions*r.Iters*mpiWindow), time.Since(begun))
 	return nil
 }
 
@@ -190,8 +189,7 @@ func (n *mpiNode) puts(ctx context.Context, r *mpiResult, v *mpi.Win[byte]) erro
 		_ = h.RecordValue(int64(time.Since(start)))
 	}
 	r.record(h)
-	r.MsgsPerS = float64(r.Iters) / time.Since(begun).Seconds()
-	r.MBPerS = r.MsgsPerS * float64(r.SizeBytes) / 1e6
+	r.recordRates(int64(r.Iters), time.Since(begun))
 	return v.Unlock(ctx, 1)
 }
 
