@@ -53,22 +53,16 @@ func (n *mpiNode) latency(ctx context.Context, r *mpiResult) error {
 	if n.c.Rank() == 1 {
 		first, second = receive, send
 	}
-	h, begun := newTimes(), time.Now()
-	for i := -r.warmUp(); i < r.Iters; i++ {
-		if i == 0 {
-			h.Reset()
-			begun = time.Now()
-		}
-		start := time.Now()
+	h, took, err := timed(r.warmUp(), r.Iters, 2, func() error {
 		if err := first(); err != nil {
 			return err
 		}
-		if err := second(); err != nil {
-			return err
-		}
-		_ = h.RecordValue(int64(time.Since(start)) / 2)
+		return second()
+	}, unchecked)
+	if err != nil {
+		return err
 	}
-	r.recordPingPong(h, time.Since(begun))
+	r.recordPingPong(h, took)
 	return n.compare(other, in)
 }
 
@@ -173,23 +167,17 @@ func (n *mpiNode) puts(ctx context.Context, r *mpiResult, v *mpi.Win[byte]) erro
 	if err := v.Lock(ctx, 1, mpi.Shared); err != nil {
 		return err
 	}
-	h, begun := newTimes(), time.Now()
-	for i := -r.warmUp(); i < r.Iters; i++ {
-		if i == 0 {
-			h.Reset()
-			begun = time.Now()
-		}
-		start := time.Now()
+	h, took, err := timed(r.warmUp(), r.Iters, 1, func() error {
 		if err := v.Put(ctx, data, 1, 0); err != nil {
 			return err
 		}
-		if err := v.Flush(ctx, 1); err != nil {
-			return err
-		}
-		_ = h.RecordValue(int64(time.Since(start)))
+		return v.Flush(ctx, 1)
+	}, unchecked)
+	if err != nil {
+		return err
 	}
 	r.record(h)
-	r.recordRates(int64(r.Iters), time.Since(begun))
+	r.recordRates(int64(r.Iters), took)
 	return v.Unlock(ctx, 1)
 }
 
@@ -258,21 +246,13 @@ func (n *mpiNode) barrier(ctx context.Context, r *mpiResult) error {
 // collective takes the time of calls, with a barrier after each, unless they are barriers; and what
 // all ranks' means are.
 func (n *mpiNode) collective(ctx context.Context, r *mpiResult, call func() error) error {
-	h := newTimes()
-	for i := -r.warmUp(); i < r.Iters; i++ {
-		if i == 0 {
-			h.Reset()
-		}
-		start := time.Now()
-		if err := call(); err != nil {
-			return err
-		}
-		_ = h.RecordValue(int64(time.Since(start)))
-		if r.SizeBytes > 0 {
-			if err := n.c.Barrier(ctx); err != nil {
-				return err
-			}
-		}
+	behind := unchecked
+	if r.SizeBytes > 0 {
+		behind = func() error { return n.c.Barrier(ctx) }
+	}
+	h, _, err := timed(r.warmUp(), r.Iters, 1, call, behind)
+	if err != nil {
+		return err
 	}
 	r.record(h)
 	mean := []float64{r.MeanUS}
