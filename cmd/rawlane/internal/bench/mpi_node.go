@@ -35,6 +35,16 @@ func (n *mpiNode) compare(from int, got []byte) error {
 	return nil
 }
 
+// compareAll checks what has arrived from all ranks, as many bytes of each.
+func (n *mpiNode) compareAll(got []byte, size int) error {
+	for from := range n.c.Size() {
+		if err := n.compare(from, got[from*size:][:size]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // warmUp is how many iterations do not count: as in the OSU benchmarks, more of short messages.
 func (r *mpiResult) warmUp() int {
 	if r.SizeBytes > largeMessage || r.Window > 0 {
@@ -204,12 +214,7 @@ func (n *mpiNode) alltoall(ctx context.Context, r *mpiResult) error {
 	if err := n.collective(ctx, r, func() error { return mpi.Alltoall(ctx, n.c, data, result) }); err != nil {
 		return err
 	}
-	for from := range n.c.Size() {
-		if err := n.compare(from, result[from*r.SizeBytes:][:r.SizeBytes]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return n.compareAll(result, r.SizeBytes)
 }
 
 // allgather is osu_allgather's loop.
@@ -218,12 +223,7 @@ func (n *mpiNode) allgather(ctx context.Context, r *mpiResult) error {
 	if err := n.collective(ctx, r, func() error { return mpi.Allgather(ctx, n.c, data, all) }); err != nil {
 		return err
 	}
-	for from := range n.c.Size() {
-		if err := n.compare(from, all[from*r.SizeBytes:][:r.SizeBytes]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return n.compareAll(all, r.SizeBytes)
 }
 
 // bcast is osu_bcast's loop.
