@@ -57,17 +57,20 @@ func newIdleCommand() *cobra.Command {
 	b := newIdleBench()
 	cmd := b.command(maxIdleSeconds, "seconds of silence that are measured, for each number of connections",
 		b.prepare, b.part)
-	cli.ListFlag(cmd.Flags(), &b.conns, "conns", "N,...", "numbers of connections", parseConns)
+	cli.ListFlag(cmd.Flags(), &b.conns, "conns", "N,...", "numbers of connections", upTo(maxIdleConns))
 	b.alike = []string{"conns"}
 	return cmd
 }
 
-func parseConns(text string) (int, error) {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 || n > maxIdleConns {
-		return 0, fmt.Errorf("%q: want 0 to %d", text, maxIdleConns)
+// upTo reads numbers of a flag, from 0 to the most.
+func upTo(most int) func(string) (int, error) {
+	return func(text string) (int, error) {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 || n > most {
+			return 0, fmt.Errorf("%q: want 0 to %d", text, most)
+		}
+		return n, nil
 	}
-	return n, nil
 }
 
 func (b *idleBench) prepare(*cobra.Command) error {
