@@ -157,6 +157,25 @@ func (r *result) recordStream(
 	return nil
 }
 
+// column is one of a table whose columns differ from benchmark to benchmark.
+type column[R any] struct {
+	head   string
+	digits int
+	value  func(*R) float64
+}
+
+// columns returns the heads of some columns, or with a result its values.
+func columns[R any](all []column[R], width int, r *R) (text string) {
+	for _, c := range all {
+		if r == nil {
+			text += fmt.Sprintf(" %*s", width, c.head)
+		} else {
+			text += fmt.Sprintf(" %*.*f", width, c.digits, c.value(r))
+		}
+	}
+	return text
+}
+
 // layout is the table of a benchmark.
 type layout struct {
 	head string
