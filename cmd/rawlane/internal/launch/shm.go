@@ -77,7 +77,7 @@ func networkSegment(name string, nic int) string {
 // returns with an error are open, too.
 func (c *ClusterFlags) openSegments(dir string) (links []transport.Link, err error) {
 	cfg := shm.Config{Dir: dir}
-	if c.explicit != nil && c.explicit("mtu") {
+	if c.Given("mtu") {
 		cfg.MTU = c.MTU
 	}
 	for nic := range c.NICs {

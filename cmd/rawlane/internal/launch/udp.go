@@ -51,7 +51,7 @@ func (c *ClusterFlags) validateUDP() error {
 	switch {
 	case !given:
 		return nil
-	case !c.explicit("link"):
+	case !c.Given("link"):
 		c.Kind = overUDP
 	case c.Kind != overUDP:
 		return cli.Misuse("--listen and --seeds are of --link udp, and not of %s", c.Kind)
@@ -84,7 +84,7 @@ func (c *ClusterFlags) validateAddresses(hosts []cluster.Host) error {
 	if !listsAddresses(hosts) {
 		return nil
 	}
-	if !c.explicit("link") {
+	if !c.Given("link") {
 		c.Kind = overUDP
 	}
 	switch {
