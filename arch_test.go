@@ -110,7 +110,7 @@ var floors = []struct {
 	{"transport/packet", []string{"transport", "transport/grant", "internal/afpacket", "internal/netpoll", "internal/timestamping"}},
 	{"transport/ring", []string{"transport", "transport/grant", "internal/afpacket", "internal/netpoll"}},
 	{"transport/xdp", []string{"transport", "transport/grant", "internal/afpacket", "internal/afxdp", "internal/netpoll", "internal/prefetch", "internal/xdpprog", "internal/xsk"}},
-	{"transport/shm", []string{"transport", "transport/shm/internal/...", "internal/filelock", "internal/joins", "internal/netpoll"}},
+	{"transport/shm", []string{"transport", "transport/shm/internal/...", "internal/filelock", "internal/joins", "internal/netpoll", "internal/unixsocket"}},
 	{"transport/shm/internal/hello", []string{"transport", "transport/shm/internal/records"}},
 	{"transport/shm/internal/records", []string{"transport"}},
 	{"transport/udp", []string{"transport", "internal/clock", "internal/joins", "internal/netpoll", "internal/timestamping", "internal/tokenbucket"}},

@@ -32,6 +32,23 @@ func Measure(iters int, f func(i int) error) error {
 // percentile.
 func (t *Rows) AddLatency(name string, ns [4]float64) { t.Add(name, ns[1]/1e3, ns[2]/1e3) }
 
+// NewLatencyTable makes a table of rows that AddLatency has added to, of messages of size bytes.
+func NewLatencyTable(title string, size, rounds int) *Table {
+	return &Table{
+		Title: fmt.Sprintf("%s of %d bytes, us; median of %d rounds\n%-32s %8s %8s %18s",
+			title, size, rounds, "", "p50", "p99", "p50 of the rounds"),
+		Text: func(r *Row) string {
+			return fmt.Sprintf("%-32s %8.2f %8.2f %8.2f - %7.2f", r.Name, r.Median(), r.Second(), r.Min(), r.Max())
+		},
+		JSON: func(r *Row) map[string]any {
+			line := LatencyJSON(r)
+			line["size_bytes"] = size
+			return line
+		},
+		Width: 8,
+	}
+}
+
 // LatencyJSON is Table.JSON of rows that AddLatency has added to.
 func LatencyJSON(r *Row) map[string]any {
 	return map[string]any{"name": r.Name, "p50_us": r.Median(), "p99_us": r.Second(), "rounds": r.Rounds(),

@@ -103,19 +103,7 @@ func variant(t *harness.Table, programs *harness.Programs, name, file string, si
 }
 
 func newTable(size, rounds int) *harness.Table {
-	t := &harness.Table{
-		Title: fmt.Sprintf("Half a round trip of %d bytes, us; median of %d rounds\n%-32s %8s %8s %18s",
-			size, rounds, "", "p50", "p99", "p50 of the rounds"),
-		Text: func(r *harness.Row) string {
-			return fmt.Sprintf("%-32s %8.2f %8.2f %8.2f - %7.2f", r.Name, r.Median(), r.Second(), r.Min(), r.Max())
-		},
-		JSON: func(r *harness.Row) map[string]any {
-			line := harness.LatencyJSON(r)
-			line["size_bytes"] = size
-			return line
-		},
-		Width: 8,
-	}
+	t := harness.NewLatencyTable("Half a round trip", size, rounds)
 	t.AddRatio("/ plain", "ratio_to_plain", plain)
 	return t
 }

@@ -223,18 +223,12 @@ func newPauseTable(rounds int) *harness.Table {
 }
 
 func newTable(w way, rounds int) *harness.Table {
-	t := &harness.Table{
-		Title: fmt.Sprintf("%v: half a round trip of %d bytes, us; median of %d rounds\n%-32s %8s %8s %18s",
-			w, *size, rounds, "", "p50", "p99", "p50 of the rounds"),
-		Text: func(r *harness.Row) string {
-			return fmt.Sprintf("%-32s %8.2f %8.2f %8.2f - %7.2f", r.Name, r.Median(), r.Second(), r.Min(), r.Max())
-		},
-		JSON: func(r *harness.Row) map[string]any {
-			line := harness.LatencyJSON(r)
-			line["size_bytes"], line["way"] = *size, w.String()
-			return line
-		},
-		Width: 8,
+	t := harness.NewLatencyTable(w.String()+": half a round trip", *size, rounds)
+	line := t.JSON
+	t.JSON = func(r *harness.Row) map[string]any {
+		of := line(r)
+		of["way"] = w.String()
+		return of
 	}
 	t.AddRatio("/ C ring", "ratio_to_c_ring", cRing)
 	t.AddRatio("/ C UDP", "ratio_to_c_udp", cUDP)

@@ -89,19 +89,8 @@ func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 }
 
 func (b *bench) makeTables() {
-	b.pings = harness.Table{
-		Title: fmt.Sprintf("Both ends spin: half a round trip of %d bytes, us; median of %d rounds\n"+
-			"%-32s %8s %8s %18s", *size, b.Rounds, "", "p50", "p99", "p50 of the rounds"),
-		Text: func(r *harness.Row) string {
-			return fmt.Sprintf("%-32s %8.2f %8.2f %8.2f - %7.2f", r.Name, r.Median(), r.Second(), r.Min(), r.Max())
-		},
-		JSON: func(r *harness.Row) map[string]any {
-			line := harness.LatencyJSON(r)
-			line["size_bytes"] = *size
-			return line
-		},
-		Width: 10,
-	}
+	b.pings = *harness.NewLatencyTable("Both ends spin: half a round trip", *size, b.Rounds)
+	b.pings.Width = 10
 	b.pings.AddRatio("/ C AF_XDP", "ratio_to_c_xdp", cXSK)
 	b.pings.AddRatio("/ ring", "ratio_to_ring", oursRing)
 	b.rates = harness.Table{

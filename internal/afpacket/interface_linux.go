@@ -131,37 +131,40 @@ func AskDriver(ifi *net.Interface) (Driver, error) {
 // answer.
 func askKernel(index int) Driver {
 	d := Driver{TxQueues: 1, RxQueues: 1}
-	rib, err := syscall.NetlinkRIB(syscall.RTM_GETLINK, syscall.AF_UNSPEC)
-	if err != nil {
-		return d
-	}
-	messages, err := syscall.ParseNetlinkMessage(rib)
-	if err != nil {
-		return d
-	}
-	for _, m := range messages {
-		if m.Header.Type != syscall.RTM_NEWLINK || len(m.Data) < syscall.SizeofIfInfomsg ||
-			binary.NativeEndian.Uint32(m.Data[4:]) != uint32(index) { // ifinfomsg.ifi_index
-			continue
-		}
-		attributes, err := syscall.ParseNetlinkRouteAttr(&m)
-		if err != nil {
-			return d
-		}
-		for _, a := range attributes {
-			switch {
-			case a.Attr.Type == unix.IFLA_NUM_TX_QUEUES && len(a.Value) == 4:
-				d.TxQueues = max(int(binary.NativeEndian.Uint32(a.Value)), 1)
-			case a.Attr.Type == unix.IFLA_NUM_RX_QUEUES && len(a.Value) == 4:
-				d.RxQueues = max(int(binary.NativeEndian.Uint32(a.Value)), 1)
-			case a.Attr.Type == unix.IFLA_QDISC:
-				qdisc := unix.ByteSliceToString(a.Value)
-				d.NoQueue = qdisc == "noqueue"
-				d.Fifo = slices.Contains([]string{"noqueue", "pfifo_fast", "pfifo", "bfifo"}, qdisc)
-			}
+	for _, a := range LinkAttributes(index) {
+		switch {
+		case a.Attr.Type == unix.IFLA_NUM_TX_QUEUES && len(a.Value) == 4:
+			d.TxQueues = max(int(binary.NativeEndian.Uint32(a.Value)), 1)
+		case a.Attr.Type == unix.IFLA_NUM_RX_QUEUES && len(a.Value) == 4:
+			d.RxQueues = max(int(binary.NativeEndian.Uint32(a.Value)), 1)
+		case a.Attr.Type == unix.IFLA_QDISC:
+			qdisc := unix.ByteSliceToString(a.Value)
+			d.NoQueue = qdisc == "noqueue"
+			d.Fifo = slices.Contains([]string{"noqueue", "pfifo_fast", "pfifo", "bfifo"}, qdisc)
 		}
 	}
 	return d
+}
+
+// LinkAttributes returns the attributes of an interface as the kernel's netlink tells them; none if
+// it does not.
+func LinkAttributes(index int) []syscall.NetlinkRouteAttr {
+	rib, err := syscall.NetlinkRIB(syscall.RTM_GETLINK, syscall.AF_UNSPEC)
+	if err != nil {
+		return nil
+	}
+	messages, err := syscall.ParseNetlinkMessage(rib)
+	if err != nil {
+		return nil
+	}
+	for _, m := range messages {
+		if m.Header.Type == syscall.RTM_NEWLINK && len(m.Data) >= syscall.SizeofIfInfomsg &&
+			binary.NativeEndian.Uint32(m.Data[4:]) == uint32(index) { // ifinfomsg.ifi_index
+			attributes, _ := syscall.ParseNetlinkRouteAttr(&m)
+			return attributes
+		}
+	}
+	return nil
 }
 
 // hasRPS reports whether the kernel hands what comes by the first receive queue to processors by

@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/internal/afpacket"
 	"github.com/rawlane/rawlane/internal/xsk"
 )
 
@@ -58,27 +58,9 @@ func AttachedProgram(index int) (id uint32) {
 
 // attached returns the id of the XDP program of an interface, or 0, and how it is attached.
 func attached(index int) (id uint32, how string) {
-	rib, err := syscall.NetlinkRIB(syscall.RTM_GETLINK, syscall.AF_UNSPEC)
-	if err != nil {
-		return 0, ""
-	}
-	messages, err := syscall.ParseNetlinkMessage(rib)
-	if err != nil {
-		return 0, ""
-	}
-	for _, m := range messages {
-		if m.Header.Type != syscall.RTM_NEWLINK || len(m.Data) < syscall.SizeofIfInfomsg ||
-			binary.NativeEndian.Uint32(m.Data[4:]) != uint32(index) { // ifinfomsg.ifi_index
-			continue
-		}
-		attributes, err := syscall.ParseNetlinkRouteAttr(&m)
-		if err != nil {
-			return 0, ""
-		}
-		for _, a := range attributes {
-			if a.Attr.Type&attributeType == unix.IFLA_XDP {
-				return programID(a.Value)
-			}
+	for _, a := range afpacket.LinkAttributes(index) {
+		if a.Attr.Type&attributeType == unix.IFLA_XDP {
+			return programID(a.Value)
 		}
 	}
 	return 0, ""

@@ -1,4 +1,5 @@
-// Package unixsocket listens on Unix sockets that have a place in the file system.
+// Package unixsocket listens on Unix sockets that have a place in the file system, and tells who
+// has connected to one.
 package unixsocket
 
 import (

@@ -14,9 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/rawlane/rawlane/internal/filelock"
+	"github.com/rawlane/rawlane/internal/unixsocket"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -279,21 +278,9 @@ func connect(path string) (*net.UnixConn, error) {
 	return c.(*net.UnixConn), nil
 }
 
-// credentials returns those of the process at the other end.
-func credentials(c *net.UnixConn) (cred *unix.Ucred, err error) {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	controlErr := raw.Control(func(fd uintptr) {
-		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	})
-	return cred, errors.Join(controlErr, err)
-}
-
 // process names the process at the other end.
 func process(c *net.UnixConn) string {
-	cred, err := credentials(c)
+	cred, err := unixsocket.Peer(c)
 	if err != nil || cred.Pid == 0 {
 		return "another process"
 	}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/internal/unixsocket"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/shm/internal/hello"
 	"github.com/rawlane/rawlane/transport/shm/internal/records"
@@ -230,7 +231,7 @@ func (l *Link) undo(h *half) {
 // meet exchanges the memory with the process at the other end, and admits its station. Who connects
 // speaks first.
 func (l *Link) meet(c *net.UnixConn, first bool) (*station, error) {
-	cred, err := credentials(c)
+	cred, err := unixsocket.Peer(c)
 	if err != nil {
 		return nil, err
 	}

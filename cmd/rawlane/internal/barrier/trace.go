@@ -145,10 +145,7 @@ func (b *traceVerb) trace(ctx context.Context, ep *mcd.Endpoint, out io.Writer) 
 	traces := make([]barrier.Trace, b.iters)
 	for i := range traces {
 		if b.late.by > 0 && int(ep.Node()) == b.late.node {
-			select {
-			case <-time.After(b.late.by):
-			case <-ctx.Done():
-			}
+			_ = cli.Pause(ctx, b.late.by) // the barrier looks at ctx
 		}
 		if err := g.Barrier(ctx); err != nil {
 			return err

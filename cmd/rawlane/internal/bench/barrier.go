@@ -90,7 +90,8 @@ With offload, node 0 counts in the path of its NIC (XDP) where it may.
 	f.BoolVar(&b.mpi, "compare-mpi", false, "measure Open MPI's barrier as well, on this machine")
 	b.transports = []string{mpi.TCP}
 	cli.ListFlag(f, &b.transports, "mpi-transport", "tcp,shm",
-		"what Open MPI sends by; ratios are to the first: tcp (over the loopback), shm (shared memory)", parseTransport)
+		"what Open MPI sends by; ratios are to the first: tcp (over the loopback), shm (shared memory)",
+		oneOrBoth(mpi.TCP, mpi.SHM))
 	cli.Choice(cmd, "mpi-transport", mpi.TCP, mpi.SHM)
 	return cmd
 }

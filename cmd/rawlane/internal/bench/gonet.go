@@ -13,12 +13,14 @@ import (
 // Beside the latency of rawlane, --beside measures that of package net's UDP and TCP between the
 // same interfaces. The nodes tell node 0 the addresses of their echo servers over rawlane.
 
-// parseNetwork reads one of the networks of --beside.
-func parseNetwork(name string) (string, error) {
-	if name != "udp" && name != "tcp" {
-		return "", fmt.Errorf("%q: want udp, tcp or udp,tcp", name)
+// oneOrBoth reads one of two words, of which a flag takes either or both.
+func oneOrBoth(a, b string) func(string) (string, error) {
+	return func(name string) (string, error) {
+		if name != a && name != b {
+			return "", fmt.Errorf("%q: want %s, %s or %s,%s", name, a, b, a, b)
+		}
+		return name, nil
 	}
-	return name, nil
 }
 
 // serveEcho serves on the first IPv4 address of an interface, and returns the address; "" without

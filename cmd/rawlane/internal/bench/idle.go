@@ -57,17 +57,20 @@ func newIdleCommand() *cobra.Command {
 	b := newIdleBench()
 	cmd := b.command(maxIdleSeconds, "seconds of silence that are measured, for each number of connections",
 		b.prepare, b.part)
-	cli.ListFlag(cmd.Flags(), &b.conns, "conns", "N,...", "numbers of connections", parseConns)
+	cli.ListFlag(cmd.Flags(), &b.conns, "conns", "N,...", "numbers of connections", upTo(maxIdleConns))
 	b.alike = []string{"conns"}
 	return cmd
 }
 
-func parseConns(text string) (int, error) {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 || n > maxIdleConns {
-		return 0, fmt.Errorf("%q: want 0 to %d", text, maxIdleConns)
+// upTo reads numbers of a flag, from 0 to the most.
+func upTo(most int) func(string) (int, error) {
+	return func(text string) (int, error) {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 || n > most {
+			return 0, fmt.Errorf("%q: want 0 to %d", text, most)
+		}
+		return n, nil
 	}
-	return n, nil
 }
 
 func (b *idleBench) prepare(*cobra.Command) error {
@@ -231,7 +234,7 @@ func (m *idleMeter) measure(ctx context.Context, r *idleResult) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := pass(ctx, idleSettle); err != nil {
+	if err := cli.Pause(ctx, idleSettle); err != nil {
 		return err
 	}
 	begin, err := m.used(ask{})
@@ -239,7 +242,7 @@ func (m *idleMeter) measure(ctx context.Context, r *idleResult) (err error) {
 		return err
 	}
 	frames, start := m.frames(), time.Now()
-	if err := pass(ctx, time.Duration(r.Iters)*time.Second); err != nil {
+	if err := cli.Pause(ctx, time.Duration(r.Iters)*time.Second); err != nil {
 		return err
 	}
 	r.FramesPerS = float64(m.frames()-frames) / time.Since(start).Seconds()
@@ -275,18 +278,6 @@ func (m *idleMeter) dial(ctx context.Context) (net.Conn, error) {
 func (m *idleMeter) frames() uint64 {
 	c := m.ep.Counters()
 	return c.TxMessages + c.RxMessages
-}
-
-// pass returns after a time, without doing anything, or with the context's error.
-func pass(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // idleResult is one line.

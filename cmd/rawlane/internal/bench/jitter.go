@@ -62,7 +62,7 @@ hit is how many of round trips of 10 us, between two such cores, have a pause in
 	f.IntVar(&b.seconds, "seconds", b.seconds, "how long to look")
 	f.DurationVar(&b.least, "least", b.least, "shortest pause that counts")
 	cli.ListFlag(f, &b.cores, "cores", "N,...",
-		"processor cores (default: those of the first two nodes of a benchmark)", parseCore)
+		"processor cores (default: those of the first two nodes of a benchmark)", upTo(maxJitterCores-1))
 	b.formats.Register(f)
 	return cmd
 }
@@ -218,12 +218,4 @@ func (r *jitterResult) line() string {
 	}
 	return fmt.Sprintf("%4s %10.1f %9.1f %9.1f %9.1f %7.2f %7.2f\n",
 		core, r.PerS, r.P50US, r.P99US, r.MaxUS, r.Lost, r.Hit)
-}
-
-func parseCore(text string) (int, error) {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 || n >= maxJitterCores {
-		return 0, fmt.Errorf("%q: want 0 to %d", text, maxJitterCores-1)
-	}
-	return n, nil
 }

@@ -40,6 +40,34 @@ func allocations() (since func() float64) {
 	}
 }
 
+// unchecked is the check of operations whose result is looked at when all are over.
+func unchecked() error { return nil }
+
+// timed runs an operation again and again, after some that do not count. It returns the time of
+// each, divided by the messages in it, and that of all. What is done behind each, a check for
+// instance, is not part of its time.
+func timed(
+	warm, iters int, messages int64, do, behind func() error,
+) (h *hdrhistogram.Histogram, all time.Duration, err error) {
+	h = newTimes()
+	begun := time.Now()
+	for i := range warm + iters {
+		if i == warm {
+			h.Reset()
+			begun = time.Now()
+		}
+		start := time.Now()
+		if err := do(); err != nil {
+			return nil, 0, err
+		}
+		_ = h.RecordValue(int64(time.Since(start)) / messages)
+		if err := behind(); err != nil {
+			return nil, 0, err
+		}
+	}
+	return h, time.Since(begun), nil
+}
+
 // client is node 0. It measures, and the servers on the other nodes answer.
 type client struct {
 	ep         *mcd.Endpoint

@@ -22,14 +22,7 @@ type memoryBench struct {
 	maxSize int
 	time    string // headings of columns
 	rate    string
-	own     []ownColumn
-}
-
-// ownColumn is one that a benchmark has, and others have not.
-type ownColumn struct {
-	head   string
-	digits int
-	value  func(*memoryResult) float64
+	own     []column[memoryResult] // that others have not
 }
 
 var memoryBenches = []memoryBench{
@@ -42,7 +35,7 @@ both write at the same time: duplex, each way.`,
 			sizes: []int{4, 64, 1024, 16384, 65536, 1 << 20},
 		},
 		measure: (*memoryNode).put, maxSize: maxMemory, time: "one way (us)", rate: "puts/s",
-		own: []ownColumn{{"duplex MB/s", 2, func(r *memoryResult) float64 { return r.DuplexMBPerS }}},
+		own: []column[memoryResult]{{"duplex MB/s", 2, func(r *memoryResult) float64 { return r.DuplexMBPerS }}},
 	},
 	{
 		bench: bench{
@@ -61,7 +54,7 @@ Then node 0 pushes as many as --bytes allows: one call each (records/s), and in 
 			sizes: []int{8, 64, 1024, 16384},
 		},
 		measure: (*memoryNode).fifo, maxSize: memfifo.MaxRecord, time: "one way (us)", rate: "records/s",
-		own: []ownColumn{{"batched/s", 0, func(r *memoryResult) float64 { return r.BatchedPerS }}},
+		own: []column[memoryResult]{{"batched/s", 0, func(r *memoryResult) float64 { return r.BatchedPerS }}},
 	},
 	{
 		bench: bench{
@@ -82,7 +75,7 @@ writes as much as --bytes, until node 1 has read it: MB/s.`,
 			sizes: []int{64, 1024, 16384},
 		},
 		measure: (*memoryNode).conn, maxSize: memfifo.MaxRecord, time: "one way (us)", rate: "writes/s",
-		own: []ownColumn{pushColumn, {"tcp (us)", 2, func(r *memoryResult) float64 { return r.TCPUS }}},
+		own: []column[memoryResult]{pushColumn, {"tcp (us)", 2, func(r *memoryResult) float64 { return r.TCPUS }}},
 	},
 	{
 		bench: bench{
@@ -94,11 +87,13 @@ half the round trip of a Push through a FIFO, on which calls are built.`,
 		},
 		measure: (*memoryNode).call, maxSize: rpc.MaxMessage - rpc.MaxService,
 		time: "call (us)", rate: "calls/s",
-		own: []ownColumn{pushColumn, {"inline (us)", 2, func(r *memoryResult) float64 { return r.InlineUS }}},
+		own: []column[memoryResult]{
+			pushColumn, {"inline (us)", 2, func(r *memoryResult) float64 { return r.InlineUS }},
+		},
 	},
 }
 
-var pushColumn = ownColumn{"push (us)", 2, func(r *memoryResult) float64 { return r.PushUS }}
+var pushColumn = column[memoryResult]{"push (us)", 2, func(r *memoryResult) float64 { return r.PushUS }}
 
 const (
 	// maxMemory bounds --size.
@@ -202,23 +197,16 @@ type memoryResult struct {
 }
 
 func (b *memoryBench) head(r *memoryResult) string {
-	own, faulty := "", r.Faults.String()
-	for _, c := range b.own {
-		own += fmt.Sprintf(" %12s", c.head)
-	}
+	faulty := r.Faults.String()
 	if faulty != "" {
 		faulty = ", " + faulty
 	}
 	return fmt.Sprintf("# rawlane bench %s: %s, %d nodes%s, %s, %s, %v%s\n# Size %18s %10s %10s %10s %12s %12s%s %7s\n",
 		r.Bench, r.Link, r.Nodes, r.protection(), r.Mode, r.pinned(), r.Host, faulty,
-		b.time+" p50", "p99", "min", "max", "MB/s", b.rate, own, "again")
+		b.time+" p50", "p99", "min", "max", "MB/s", b.rate, columns(b.own, 12, nil), "again")
 }
 
 func (b *memoryBench) line(r *memoryResult) string {
-	own := ""
-	for _, c := range b.own {
-		own += fmt.Sprintf(" %12.*f", c.digits, c.value(r))
-	}
 	return fmt.Sprintf("%-10d %14.2f %10.2f %10.2f %10.2f %12.2f %12.0f%s %7d\n",
-		r.SizeBytes, r.P50US, r.P99US, r.MinUS, r.MaxUS, r.MBPerS, r.MsgsPerS, own, r.Again)
+		r.SizeBytes, r.P50US, r.P99US, r.MinUS, r.MaxUS, r.MBPerS, r.MsgsPerS, columns(b.own, 12, r), r.Again)
 }

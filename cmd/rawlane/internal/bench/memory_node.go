@@ -108,31 +108,15 @@ func (n *memoryNode) many() int {
 	return int(min(max(1, n.b.bytes/int64(len(n.data))), maxMemoryMessages))
 }
 
-// unchecked is the check of operations whose result is looked at when all are over.
-func unchecked() error { return nil }
-
-// timed runs an operation as often as --iters and --bytes say, after some that do not count. It
-// records the time of each, divided by the messages in it, and returns that of all. What check
-// takes behind each is not part of its time.
+// timed runs an operation as often as --iters and --bytes say, records its times, and returns that
+// of all.
 func (n *memoryNode) timed(r *memoryResult, messages int64, do, check func() error) (time.Duration, error) {
 	r.Iters = int(max(1, min(int64(n.b.iters), n.b.bytes/int64(r.SizeBytes))))
-	h, begun, warm := newTimes(), time.Now(), max(memoryWarmUp, r.Iters/warmUpShare)
-	for i := range warm + r.Iters {
-		if i == warm {
-			h.Reset()
-			begun = time.Now()
-		}
-		start := time.Now()
-		if err := do(); err != nil {
-			return 0, err
-		}
-		_ = h.RecordValue(int64(time.Since(start)) / messages)
-		if err := check(); err != nil {
-			return 0, err
-		}
+	h, took, err := timed(max(memoryWarmUp, r.Iters/warmUpShare), r.Iters, messages, do, check)
+	if err == nil {
+		r.record(h)
 	}
-	r.record(h)
-	return time.Since(begun), nil
+	return took, err
 }
 
 // pingPong measures half round trips: node 0 sends and receives, node 1 receives and sends. Both
@@ -271,7 +255,6 @@ func (n *memoryNode) calls(ctx context.Context, r *memoryResult, do func() error
 	if err != nil {
 		return err
 	}
-	r.MsgsPerS = float64(r.Iters) / took.Seconds()
-	r.MBPerS = r.MsgsPerS * float64(r.SizeBytes) / 1e6
+	r.recordRates(int64(r.Iters), took)
 	return n.other.Signal(ctx)
 }

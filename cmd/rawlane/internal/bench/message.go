@@ -100,7 +100,7 @@ func newMessageCommand(b messageBench) *cobra.Command {
 	switch b.name {
 	case "latency":
 		cli.ListFlag(f, &b.networks, "beside", "udp,tcp",
-			"measure these of package net as well, between the same interfaces", parseNetwork)
+			"measure these of package net as well, between the same interfaces", oneOrBoth("udp", "tcp"))
 		cli.Choice(cmd, "beside", "udp", "tcp")
 		b.breakdownFlags(f)
 	case "bandwidth":

@@ -20,31 +20,24 @@ type mpiBench struct {
 	ranks   int // that take part, if not all
 	unit    int // of sizes
 	least   int // size
-	columns []mpiColumn
+	columns []column[mpiResult]
 
 	algorithm string // where there is a choice
 }
 
-// mpiColumn is one of a table.
-type mpiColumn struct {
-	head   string
-	digits int
-	value  func(*mpiResult) float64
-}
-
 var (
-	pingColumns = []mpiColumn{
+	pingColumns = []column[mpiResult]{
 		{"Latency (us)", 2, func(r *mpiResult) float64 { return r.MeanUS }},
 		{"p50", 2, func(r *mpiResult) float64 { return r.P50US }},
 		{"p99", 2, func(r *mpiResult) float64 { return r.P99US }},
 		{"min", 2, func(r *mpiResult) float64 { return r.MinUS }},
 		{"max", 2, func(r *mpiResult) float64 { return r.MaxUS }},
 	}
-	streamColumns = []mpiColumn{
+	streamColumns = []column[mpiResult]{
 		{"Bandwidth (MB/s)", 2, func(r *mpiResult) float64 { return r.MBPerS }},
 		{"Messages/s", 0, func(r *mpiResult) float64 { return r.MsgsPerS }},
 	}
-	collectiveColumns = []mpiColumn{
+	collectiveColumns = []column[mpiResult]{
 		{"Avg Latency (us)", 2, func(r *mpiResult) float64 { return r.MeanUS }},
 		{"Min Latency (us)", 2, func(r *mpiResult) float64 { return r.MinUS }},
 		{"Max Latency (us)", 2, func(r *mpiResult) float64 { return r.MaxUS }},
@@ -256,21 +249,15 @@ func (b *mpiBench) newResult(n *node, size int) *mpiResult {
 }
 
 func (b *mpiBench) head(r *mpiResult) string {
-	columns, faulty := "", r.Faults.String()
-	for _, c := range b.columns {
-		columns += fmt.Sprintf(" %17s", c.head)
-	}
+	faulty := r.Faults.String()
 	if faulty != "" {
 		faulty = ", " + faulty
 	}
 	return fmt.Sprintf("# rawlane bench %s: %s, %d nodes%s, %s, %s, %v%s\n# %-8s%s %7s\n",
-		r.Bench, r.Link, r.Nodes, r.protection(), r.Mode, r.pinned(), r.Host, faulty, "Size", columns, "again")
+		r.Bench, r.Link, r.Nodes, r.protection(), r.Mode, r.pinned(), r.Host, faulty, "Size",
+		columns(b.columns, 17, nil), "again")
 }
 
 func (b *mpiBench) line(r *mpiResult) string {
-	line := fmt.Sprintf("%-10d", r.SizeBytes)
-	for _, c := range b.columns {
-		line += fmt.Sprintf(" %17.*f", c.digits, c.value(r))
-	}
-	return line + fmt.Sprintf(" %7d\n", r.Again)
+	return fmt.Sprintf("%-10d%s %7d\n", r.SizeBytes, columns(b.columns, 17, r), r.Again)
 }

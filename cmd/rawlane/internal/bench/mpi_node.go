@@ -35,6 +35,16 @@ func (n *mpiNode) compare(from int, got []byte) error {
 	return nil
 }
 
+// compareAll checks what has arrived from all ranks, as many bytes of each.
+func (n *mpiNode) compareAll(got []byte, size int) error {
+	for from := range n.c.Size() {
+		if err := n.compare(from, got[from*size:][:size]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // warmUp is how many iterations do not count: as in the OSU benchmarks, more of short messages.
 func (r *mpiResult) warmUp() int {
 	if r.SizeBytes > largeMessage || r.Window > 0 {
@@ -53,22 +63,16 @@ func (n *mpiNode) latency(ctx context.Context, r *mpiResult) error {
 	if n.c.Rank() == 1 {
 		first, second = receive, send
 	}
-	h, begun := newTimes(), time.Now()
-	for i := -r.warmUp(); i < r.Iters; i++ {
-		if i == 0 {
-			h.Reset()
-			begun = time.Now()
-		}
-		start := time.Now()
+	h, took, err := timed(r.warmUp(), r.Iters, 2, func() error {
 		if err := first(); err != nil {
 			return err
 		}
-		if err := second(); err != nil {
-			return err
-		}
-		_ = h.RecordValue(int64(time.Since(start)) / 2)
+		return second()
+	}, unchecked)
+	if err != nil {
+		return err
 	}
-	r.recordPingPong(h, time.Since(begun))
+	r.recordPingPong(h, took)
 	return n.compare(other, in)
 }
 
@@ -146,8 +150,7 @@ func (n *mpiNode) windows(
 			return err
 		}
 	}
-	r.MsgsPerS = float64(directions*r.Iters*mpiWindow) / time.Since(begun).Seconds()
-	r.MBPerS = r.MsgsPerS * float64(r.SizeBytes) / 1e6
+	r.recordRates(int64(directions*r.Iters*mpiWindow), time.Since(begun))
 	return nil
 }
 
@@ -174,24 +177,17 @@ func (n *mpiNode) puts(ctx context.Context, r *mpiResult, v *mpi.Win[byte]) erro
 	if err := v.Lock(ctx, 1, mpi.Shared); err != nil {
 		return err
 	}
-	h, begun := newTimes(), time.Now()
-	for i := -r.warmUp(); i < r.Iters; i++ {
-		if i == 0 {
-			h.Reset()
-			begun = time.Now()
-		}
-		start := time.Now()
+	h, took, err := timed(r.warmUp(), r.Iters, 1, func() error {
 		if err := v.Put(ctx, data, 1, 0); err != nil {
 			return err
 		}
-		if err := v.Flush(ctx, 1); err != nil {
-			return err
-		}
-		_ = h.RecordValue(int64(time.Since(start)))
+		return v.Flush(ctx, 1)
+	}, unchecked)
+	if err != nil {
+		return err
 	}
 	r.record(h)
-	r.MsgsPerS = float64(r.Iters) / time.Since(begun).Seconds()
-	r.MBPerS = r.MsgsPerS * float64(r.SizeBytes) / 1e6
+	r.recordRates(int64(r.Iters), took)
 	return v.Unlock(ctx, 1)
 }
 
@@ -218,12 +214,7 @@ func (n *mpiNode) alltoall(ctx context.Context, r *mpiResult) error {
 	if err := n.collective(ctx, r, func() error { return mpi.Alltoall(ctx, n.c, data, result) }); err != nil {
 		return err
 	}
-	for from := range n.c.Size() {
-		if err := n.compare(from, result[from*r.SizeBytes:][:r.SizeBytes]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return n.compareAll(result, r.SizeBytes)
 }
 
 // allgather is osu_allgather's loop.
@@ -232,12 +223,7 @@ func (n *mpiNode) allgather(ctx context.Context, r *mpiResult) error {
 	if err := n.collective(ctx, r, func() error { return mpi.Allgather(ctx, n.c, data, all) }); err != nil {
 		return err
 	}
-	for from := range n.c.Size() {
-		if err := n.compare(from, all[from*r.SizeBytes:][:r.SizeBytes]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return n.compareAll(all, r.SizeBytes)
 }
 
 // bcast is osu_bcast's loop.
@@ -260,21 +246,13 @@ func (n *mpiNode) barrier(ctx context.Context, r *mpiResult) error {
 // collective takes the time of calls, with a barrier after each, unless they are barriers; and what
 // all ranks' means are.
 func (n *mpiNode) collective(ctx context.Context, r *mpiResult, call func() error) error {
-	h := newTimes()
-	for i := -r.warmUp(); i < r.Iters; i++ {
-		if i == 0 {
-			h.Reset()
-		}
-		start := time.Now()
-		if err := call(); err != nil {
-			return err
-		}
-		_ = h.RecordValue(int64(time.Since(start)))
-		if r.SizeBytes > 0 {
-			if err := n.c.Barrier(ctx); err != nil {
-				return err
-			}
-		}
+	behind := unchecked
+	if r.SizeBytes > 0 {
+		behind = func() error { return n.c.Barrier(ctx) }
+	}
+	h, _, err := timed(r.warmUp(), r.Iters, 1, call, behind)
+	if err != nil {
+		return err
 	}
 	r.record(h)
 	mean := []float64{r.MeanUS}

@@ -107,10 +107,8 @@ func (n *memoryNode) exchange(ctx context.Context, r *memoryResult, c net.Conn) 
 	if _, err := io.ReadFull(c, done); err != nil {
 		return err
 	}
-	took := time.Since(start).Seconds()
 	r.Streamed = count
-	r.MsgsPerS = float64(count) / took
-	r.MBPerS = r.MsgsPerS * float64(r.SizeBytes) / 1e6
+	r.recordRates(int64(count), time.Since(start))
 	return n.pingTCP(ctx, r, c)
 }
 

@@ -61,14 +61,6 @@ func (b *barrierBench) measureMPI(ctx context.Context, note cli.Progress) (lines
 	return lines, nil
 }
 
-// parseTransport reads one of the transports of --mpi-transport.
-func parseTransport(name string) (string, error) {
-	if name != mpi.TCP && name != mpi.SHM {
-		return "", fmt.Errorf("%q: want tcp, shm or tcp,shm", name)
-	}
-	return name, nil
-}
-
 // measureTransport makes a line for each loop by one transport.
 func (b *barrierBench) measureTransport(
 	ctx context.Context, m *mpi.MPI, transport string, note cli.Progress,

@@ -211,9 +211,8 @@ func (b *programBench) calls(ctx context.Context, r *result, dial programs.Dial,
 	elapsed := time.Since(begun)
 	r.Allocs = since() / float64(r.Iters)
 	r.record(h)
-	r.MsgsPerS = float64(r.Iters) / elapsed.Seconds()
+	r.recordRates(int64(r.Iters), elapsed)
 	r.TxPerS = r.MsgsPerS
-	r.MBPerS = r.MsgsPerS * float64(r.SizeBytes) / 1e6
 	return nil
 }
 

@@ -120,12 +120,17 @@ func (r *result) pinned() string {
 	return "not pinned (--pin CORE)"
 }
 
+// recordRates takes the rates of messages and bytes.
+func (r *result) recordRates(messages int64, took time.Duration) {
+	r.MsgsPerS = float64(messages) / took.Seconds()
+	r.MBPerS = r.MsgsPerS * float64(r.SizeBytes) / 1e6
+}
+
 // recordPingPong takes half round trips, and the rates of messages and bytes both ways.
 func (r *result) recordPingPong(h *hdrhistogram.Histogram, elapsed time.Duration) {
 	r.halves, r.elapsed = h, elapsed
 	r.record(h)
-	r.MsgsPerS = float64(2*h.TotalCount()) / elapsed.Seconds()
-	r.MBPerS = r.MsgsPerS * float64(r.SizeBytes) / 1e6
+	r.recordRates(2*h.TotalCount(), elapsed)
 	r.TxPerS = float64(h.TotalCount()+int64(r.Lost)) / elapsed.Seconds()
 }
 
@@ -148,9 +153,27 @@ func (r *result) recordStream(
 	r.record(h)
 	r.Lost = sent - received
 	r.TxPerS = float64(sent) / sending.Seconds()
-	r.MsgsPerS = float64(received) / arriving.Seconds()
-	r.MBPerS = r.MsgsPerS * float64(r.SizeBytes) / 1e6
+	r.recordRates(int64(received), arriving)
 	return nil
+}
+
+// column is one of a table whose columns differ from benchmark to benchmark.
+type column[R any] struct {
+	head   string
+	digits int
+	value  func(*R) float64
+}
+
+// columns returns the heads of some columns, or with a result its values.
+func columns[R any](all []column[R], width int, r *R) (text string) {
+	for _, c := range all {
+		if r == nil {
+			text += fmt.Sprintf(" %*s", width, c.head)
+		} else {
+			text += fmt.Sprintf(" %*.*f", width, c.digits, c.value(r))
+		}
+	}
+	return text
 }
 
 // layout is the table of a benchmark.

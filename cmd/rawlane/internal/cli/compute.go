@@ -1,6 +1,19 @@
 package cli
 
-import "context"
+import (
+	"context"
+	"time"
+)
+
+// Pause returns after a while, or when ctx ends with its error.
+func Pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
 
 // Compute runs a computation that knows nothing of contexts, and returns its error. If ctx ends it
 // returns ctx's error at once: the command ends then, and the computation with it.

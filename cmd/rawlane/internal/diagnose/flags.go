@@ -95,8 +95,6 @@ type pathFlags struct {
 	size    int
 	wait    time.Duration
 	json    bool
-
-	explicit func(flag string) bool
 }
 
 func (p *pathFlags) flags(cmd *cobra.Command, count int) {
@@ -111,7 +109,6 @@ func (p *pathFlags) flags(cmd *cobra.Command, count int) {
 	f.IntVar(&p.size, "size", mcd.MinProbe, "length of the probes, in bytes of payload; the default is the least")
 	f.DurationVar(&p.wait, "wait", pathtest.DefaultTimeout, "how long an answer is awaited")
 	f.BoolVar(&p.json, "json", false, "print one JSON object per line")
-	p.explicit = f.Changed
 }
 
 func (p *pathFlags) validate() error {
@@ -142,7 +139,7 @@ func (p *pathFlags) validate() error {
 		return err
 	}
 	for _, flag := range []string{"mtu", "segment", "trains", "xdp-mode"} {
-		if !p.cluster.Here() && p.explicit(flag) {
+		if !p.cluster.Here() && p.cluster.Given(flag) {
 			return cli.Misuse("--%s: has no effect on nodes that are started here (leave it out, or give --node, "+
 				"and run the others elsewhere)", flag)
 		}

@@ -157,6 +157,9 @@ func (c *ClusterFlags) Here() bool {
 	return c.ifname != "" || c.Hostfile != "" || c.Node != NoNode || c.listen != "" || c.seeds != ""
 }
 
+// Given reports whether the user has given a flag.
+func (c *ClusterFlags) Given(flag string) bool { return c.explicit != nil && c.explicit(flag) }
+
 // interfaces lists the names in --interface.
 func (c *ClusterFlags) interfaces() []string { return strings.Split(c.ifname, ",") }
 

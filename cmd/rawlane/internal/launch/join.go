@@ -78,7 +78,7 @@ func (c *ClusterFlags) hosts() ([]cluster.Host, error) {
 		return nil, err
 	}
 	hosts := file.Hosts
-	if c.explicit("nodes") && c.Nodes != len(hosts) {
+	if c.Given("nodes") && c.Nodes != len(hosts) {
 		return nil, cli.Misuse("--nodes %d: %s lists %d (leave --nodes out)", c.Nodes, c.Hostfile, len(hosts))
 	}
 	c.Nodes = len(hosts)

@@ -197,7 +197,7 @@ func (c *ClusterFlags) endpoint(cfg mcd.Config, rec *recorder, links []transport
 	cfg.Cluster = mcd.ClusterID(c.cluster)
 	cfg.KeyFile = c.KeyFile
 	cfg.Checksum = c.Checksum
-	if cfg.Spin = c.Spin; c.Spin == 0 && c.explicit != nil && c.explicit("spin") {
+	if cfg.Spin = c.Spin; c.Spin == 0 && c.Given("spin") {
 		cfg.Spin = -1 // not at all
 	}
 	e, err := mcd.Open(cfg, links...)

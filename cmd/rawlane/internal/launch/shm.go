@@ -77,7 +77,7 @@ func networkSegment(name string, nic int) string {
 // returns with an error are open, too.
 func (c *ClusterFlags) openSegments(dir string) (links []transport.Link, err error) {
 	cfg := shm.Config{Dir: dir}
-	if c.explicit != nil && c.explicit("mtu") {
+	if c.Given("mtu") {
 		cfg.MTU = c.MTU
 	}
 	for nic := range c.NICs {
@@ -121,10 +121,7 @@ func (c *ClusterFlags) inSegments(links [][]transport.Link) (closeNet func() err
 			err = c.throughMemory(links[k], dir)
 		}
 		if err != nil {
-			for _, l := range slices.Concat(links...) {
-				err = errors.Join(err, l.Close())
-			}
-			return nil, errors.Join(err, closeNet())
+			return nil, errors.Join(err, closeLinks(links), closeNet())
 		}
 	}
 	return closeNet, nil

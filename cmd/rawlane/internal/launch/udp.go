@@ -51,7 +51,7 @@ func (c *ClusterFlags) validateUDP() error {
 	switch {
 	case !given:
 		return nil
-	case !c.explicit("link"):
+	case !c.Given("link"):
 		c.Kind = overUDP
 	case c.Kind != overUDP:
 		return cli.Misuse("--listen and --seeds are of --link udp, and not of %s", c.Kind)
@@ -84,7 +84,7 @@ func (c *ClusterFlags) validateAddresses(hosts []cluster.Host) error {
 	if !listsAddresses(hosts) {
 		return nil
 	}
-	if !c.explicit("link") {
+	if !c.Given("link") {
 		c.Kind = overUDP
 	}
 	switch {
@@ -247,10 +247,7 @@ func onLoopback(cfg testbed.Config) (links [][]transport.Link, err error) {
 		for k, a := range addrs {
 			l, err := udp.Open(a, udp.Config{Stations: stations})
 			if err != nil {
-				for _, l := range slices.Concat(links...) {
-					err = errors.Join(err, l.Close())
-				}
-				return nil, err
+				return nil, errors.Join(err, closeLinks(links))
 			}
 			links[k] = append(links[k], l)
 		}

@@ -20,7 +20,7 @@ import (
 
 // Validate checks the flags as far as they can be checked without a network, and fills in defaults.
 func (c *ClusterFlags) Validate() error {
-	if c.Here() && !c.explicit("link") {
+	if c.Here() && !c.Given("link") {
 		c.Kind = "ring"
 	}
 	if err := c.validateSegment(); err != nil {
@@ -36,14 +36,14 @@ func (c *ClusterFlags) Validate() error {
 		return cli.Misuse("--link fabric is in memory, and --interface, --hostfile and --node are for real machines: " +
 			"give one or the other")
 	}
-	if c.explicit != nil && c.explicit("trains") && c.Kind != "ring" && c.Kind != "packet" {
+	if c.Given("trains") && c.Kind != "ring" && c.Kind != "packet" {
 		return cli.Misuse("--trains: is for --link ring or packet (udp sends trains anyway; " +
 			"fabric, shm and xdp need none)")
 	}
 	if _, err := xdp.ParseMode(c.xdpMode); err != nil && c.xdpMode != "" {
 		return cli.NotOneOf("xdp-mode", c.xdpMode, xdpModes...)
 	}
-	if c.Kind != "xdp" && c.explicit != nil && c.explicit("xdp-mode") {
+	if c.Kind != "xdp" && c.Given("xdp-mode") {
 		return cli.Misuse("--xdp-mode: is for --link xdp")
 	}
 	for _, check := range []func() error{
@@ -103,7 +103,7 @@ func (c *ClusterFlags) validateMachine() error {
 	case c.ifname != "" && len(c.interfaces()) != c.NICs:
 		return cli.Misuse("--interface %s: names %d (want %d, one for each network)",
 			c.ifname, len(c.interfaces()), c.NICs)
-	case c.Here() && c.explicit("mtu") && c.Kind != OverSHM:
+	case c.Here() && c.Given("mtu") && c.Kind != OverSHM:
 		return cli.Misuse("--mtu is for the fabric and for namespaces; set a real interface's with: "+
 			"ip link set %s mtu %d", cmp.Or(c.ifname, "NAME"), c.MTU)
 	case c.Node != NoNode && (c.Node < 0 || c.Node >= c.Nodes && c.Hostfile == ""):

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/ring"
@@ -50,7 +51,7 @@ func (g *guard) run(ctx context.Context) {
 		p := g.server.Plan()
 		if p == nil {
 			g.server.ShowFailover(nil)
-			sleep(ctx, guardInterval)
+			_ = cli.Pause(ctx, guardInterval) // the loop looks at ctx
 			continue
 		}
 		err := g.watch(ctx, p)
@@ -84,17 +85,9 @@ func (g *guard) awaitOther(ctx context.Context, p *plan.Plan, look func(now *pla
 				return err
 			}
 		}
-		sleep(ctx, guardInterval)
+		_ = cli.Pause(ctx, guardInterval) // the loop looks at ctx
 	}
 	return nil
-}
-
-// sleep returns after a while, or when the context ends.
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }
 
 // sameNetwork reports whether two plans are of the same nodes, in any order, and the same VIDs:

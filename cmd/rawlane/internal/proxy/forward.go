@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/rawlane/rawlane/cmd/rawlane/internal/cli"
 )
 
 // maxConns bounds the connections that are forwarded at a time: further ones wait to be accepted.
@@ -51,17 +53,10 @@ func (f *forwarder) serve(ctx context.Context, l net.Listener) error {
 			return nil
 		case errors.As(err, &temporary) && temporary.Temporary(): // no descriptors, or reset before it was taken
 			<-slots
-			wait(ctx, acceptPause)
+			_ = cli.Pause(ctx, acceptPause) // the loop looks at ctx
 		default:
 			return err
 		}
-	}
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -60,7 +61,7 @@ func parseHosts(name string, r io.Reader) (all []slots, err error) {
 			return nil, fmt.Errorf("%s:%d: %q (want NAME, NAME:SLOTS or NAME slots=SLOTS)",
 				name, number, strings.TrimSpace(text))
 		}
-		if k := indexHost(all, s.host); k >= 0 {
+		if k := slices.IndexFunc(all, func(o slots) bool { return o.host == s.host }); k >= 0 {
 			all[k].count += s.count
 		} else {
 			all = append(all, s)
@@ -76,15 +77,6 @@ func parseHosts(name string, r io.Reader) (all []slots, err error) {
 		return nil, fmt.Errorf("%s: no hosts (want lines of NAME, NAME:SLOTS or NAME slots=SLOTS)", name)
 	}
 	return all, nil
-}
-
-func indexHost(all []slots, host string) int {
-	for k := range all {
-		if all[k].host == host {
-			return k
-		}
-	}
-	return -1
 }
 
 // spread gives n programs to hosts, as many to each as it has slots, in the order of the list.
