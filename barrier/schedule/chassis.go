@@ -30,9 +30,11 @@ func Chassis() Algorithm {
 // the root and in those at the low end, three in those between.
 //
 // Its cost is (4 + 3 Li) TIB + 3 (Li + 1) TSR at most, for Li levels of chassis between the root
-// and the low end, where TIB is the barrier inside a chassis and TSR a message between two. Cost
-// is less, by a quarter or more where both cost alike: while a Center waits for a message, Left
-// and Right tell it that they are in the barrier behind that.
+// and the low end, where TIB is the barrier inside a chassis and TSR a message between two, and no
+// gap is longer than six messages: the equation has no gap. Cost is less, by a quarter or more
+// where both cost alike: while a Center waits for a message, Left and Right tell it that they are
+// in the barrier behind that. With longer gaps those reports wait for each other, and the smallest
+// tree, four chassis, may cost more than the equation has.
 //
 // Source: SCMD §4, figure 9; the cost §5.2, equation (2), whose closing parenthesis is misprinted.
 func ChassisRepeated() Algorithm {

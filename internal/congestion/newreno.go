@@ -1,6 +1,6 @@
-// Package congestion has what senders of any protocol need to know of a path: the NewReno
-// congestion window and an estimate of the round-trip time, in the terms of RFC 9002, RFC 5681
-// and RFC 6298.
+// Package congestion has what senders of any protocol need to know of a path: the congestion
+// window of NewReno, or of CUBIC, and an estimate of the round-trip time, in the terms of RFC 9002,
+// RFC 5681, RFC 9438 and RFC 6298.
 //
 //	              loss: cwnd = ssthresh = cwnd/2
 //	Open  ------------------------------------>  FastRecovery    cwnd does not grow

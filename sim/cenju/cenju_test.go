@@ -81,6 +81,25 @@ func TestCENJU_6_1_RemoteWrite(t *testing.T) {
 	}
 }
 
+// The paper: where it is not cut, a remote write has its peak at about 8 KB, as without a pipeline:
+// the FIFO makes it (figure 14).
+func TestCENJU_6_3_RemoteWriteUncut(t *testing.T) {
+	c := cenju.Paper()
+	for kb, want := range map[int]cenju.Rate{6: 36.0, 8: 34.9, 16: 32.5, 128: 30.7} {
+		if got := rate(c, cenju.RemoteWriteUncut, kb<<10); math.Abs(float64(got-want)) > .06 {
+			t.Errorf("%d KB: %.2f MB/s, want %v", kb, got, want)
+		}
+		cut := c
+		cut.Piece = cenju.MaxSize
+		if a, b := c.Simulate(cenju.RemoteWriteUncut, kb<<10), cut.Simulate(cenju.RemoteWrite, kb<<10); a != b {
+			t.Errorf("%d KB: %v, and %v in pieces that are longer", kb, a, b)
+		}
+	}
+	if got := c.Limit(cenju.RemoteWriteUncut); math.Abs(float64(got-30.5)) > .06 {
+		t.Errorf("limit %.2f MB/s, want 30.5", got)
+	}
+}
+
 // Figures 12 and 13: the network matters for large transfers, the receiver for small ones and the
 // peak, the invalidation for all, the delay for small ones. The FIFO, which is our own sweep, matters
 // at the peak.
@@ -218,7 +237,7 @@ func naive(c cenju.Config, m cenju.Mode, size int) time.Duration {
 			case cenju.Pipelined:
 				ready = max(ready, idle)
 				idle = ready + once
-			case cenju.RemoteWrite:
+			case cenju.RemoteWrite, cenju.RemoteWriteUncut:
 				ready = max(ready, idle) + once
 				idle = ready + once
 			}

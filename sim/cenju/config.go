@@ -89,13 +89,17 @@ const (
 	// receiver stands still, and once more behind it, while the next piece comes in (CENJU §4.1,
 	// §6.2, figure 9).
 	RemoteWrite
+	// RemoteWriteUncut is RemoteWrite whose only piece is the transfer (CENJU §6.3, figure 14).
+	RemoteWriteUncut
 )
 
 // Modes are all modes.
-var Modes = []Mode{NotPipelined, Pipelined, RemoteWrite}
+var Modes = []Mode{NotPipelined, Pipelined, RemoteWrite, RemoteWriteUncut}
 
 // String names m.
-func (m Mode) String() string { return [...]string{"not-pipelined", "pipelined", "remote-write"}[m] }
+func (m Mode) String() string {
+	return [...]string{"not-pipelined", "pipelined", "remote-write", "remote-write-uncut"}[m]
+}
 
 // invalidation returns how long the receiver stands still for a piece of so many bytes, and for how
 // long the processor works beside its reception.
@@ -104,7 +108,7 @@ func (c Config) invalidation(m Mode, size int) (still, beside time.Duration) {
 	switch m {
 	case Pipelined:
 		return 0, once
-	case RemoteWrite:
+	case RemoteWrite, RemoteWriteUncut:
 		return once, once
 	}
 	return once, 0

@@ -21,10 +21,12 @@
 // is the default of switches, for a reason: a flooded frame would stop every cable that leads to a
 // busy port.
 //
-// A [Flow] delivers bytes once and in order, whatever is lost: NewReno congestion control in
-// segments (internal/congestion), selective acknowledgements, fast retransmission, a retransmission
-// timer of 200 ms and more, and an ack of 74 bytes for every second segment. That is Linux of 2007,
-// the hosts of the paper, without what does not matter inside one building.
+// A [Flow] delivers bytes once and in order, whatever is lost: congestion control in segments
+// (internal/congestion), selective acknowledgements, fast retransmission, a retransmission timer of
+// 200 ms and more, and an ack of 74 bytes for every second segment. Congestion control is
+// NewReno's, or CUBIC's ([Config].Congestion), which the paper's hosts had unless their default was
+// changed: Linux 2.6.20. Of that TCP there are no handshakes, no slow start after a pause, no
+// restored window where a retransmission was needless, no slow receiver.
 //
 // Guaranteed: frames are accounted for ([Counters]); the same configuration, seed and calls give
 // the same run, on every machine. Not modelled: slow processors, PCI, failing checksums, untagged

@@ -27,7 +27,7 @@ type Flow struct {
 // with the number of bytes that have arrived in order, each time that some do.
 func (n *Network) NewFlow(from, to int, onBytes func(bytes int64)) *Flow {
 	f := &Flow{net: n, id: int32(len(n.flows)), from: &n.hosts[from], to: &n.hosts[to], onBytes: onBytes}
-	f.sender = newSender(n.config.Window)
+	f.sender = newSender(n.config.Window, n.config.Congestion)
 	f.receiver = newReceiver(len(f.sender.segments))
 	f.retransmit.init(n.queue, f.onRTO)
 	f.delayedAck.init(n.queue, f.sendAck)
@@ -100,7 +100,7 @@ func (f *Flow) onRTO() {
 func (f *Flow) receive(fr *frame) {
 	now := f.net.queue.Now()
 	if fr.ack {
-		if f.sender.onAck(fr, now.Sub(fr.sentAt)) {
+		if f.sender.onAck(fr, now) {
 			f.progress = now
 		}
 		f.push()

@@ -8,9 +8,8 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
-// sender is the sending end of a flow: TCP's window as Linux of the paper's time has it (NewReno
-// with selective acknowledgements; RFC 5681, 6298, 6675), in whole segments. It computes; the
-// flow sends.
+// sender is the sending end of a flow: TCP's window in whole segments, with NewReno or CUBIC, and
+// selective acknowledgements (RFC 5681, 9438, 6298, 6675). It computes; the flow sends.
 //
 //	una                              nxt
 //	 | SACKed | ? | SACKed | ? | ? | ? |     inFlight: those with a ?, unless they are lost
@@ -24,7 +23,7 @@ type sender struct {
 	segments []segment // a ring, by number
 	limit    int       // segments that may be unacknowledged
 
-	reno          congestion.NewReno
+	control       controller
 	recoveryPoint uint64 // recovery ends when all below it is acknowledged; RFC 6582 §3.2 (recover)
 	rtt           congestion.RTT
 	backoff       uint // RTOs since the last progress; RFC 6298 §5.5
@@ -36,6 +35,32 @@ type sender struct {
 
 	timeouts      uint64
 	retransmitted uint64
+}
+
+// controller is congestion.Cubic, or NewReno, which does not mind the time.
+type controller interface {
+	Window() int
+	SlowStartThreshold() int
+	Phase() congestion.Phase
+	OnAckAt(packets int, now, srtt time.Duration)
+	OnLoss(flight int) (entered bool)
+	OnRTO(flight int)
+	OnRecovered()
+}
+
+type newReno struct{ congestion.NewReno }
+
+func (n *newReno) OnAckAt(packets int, _, _ time.Duration) { n.OnAck(packets) }
+
+// cubicBackoff is "beta" of tcp_cubic.c in Linux 2.6.24 and before, in 1/1024.
+const cubicBackoff = 819
+
+func newController(kind Congestion, c *congestion.Config) controller {
+	if kind == Cubic {
+		cubic := congestion.NewCubic(c, cubicBackoff)
+		return &cubic
+	}
+	return &newReno{congestion.NewNewReno(c)}
 }
 
 type segment struct {
@@ -52,10 +77,10 @@ const (
 	segmentRetransmitted // in flight again
 )
 
-func newSender(window int) sender {
+func newSender(window int, kind Congestion) sender {
 	limit := max(window/Payload, 1)
 	size := 1 << bits.Len(uint(limit-1)) // a power of two
-	return sender{segments: make([]segment, size), limit: limit, reno: congestion.NewNewReno(&congestion.Config{
+	return sender{segments: make([]segment, size), limit: limit, control: newController(kind, &congestion.Config{
 		InitialWindow: initialWindow, LossWindow: 1, MinWindow: 2, MaxWindow: limit, SlowStartLimit: ackEvery,
 	})}
 }
@@ -68,7 +93,7 @@ func (s *sender) inFlight() int { return int(s.nxt-s.una) - s.sacked - s.lost }
 // next returns a segment to send now, lost ones first. push asks for an acknowledgement at once,
 // where no segment follows.
 func (s *sender) next() (seq uint64, payload int, push, ok bool) {
-	if s.inFlight() >= min(s.reno.Window(), s.limit) {
+	if s.inFlight() >= min(s.control.Window(), s.limit) {
 		return 0, 0, false, false
 	}
 	if s.lost > 0 {
@@ -95,10 +120,10 @@ func (s *sender) nextLost() uint64 {
 	return s.retransmit
 }
 
-// onAck takes in an acknowledgement and its round-trip time, and reports whether una has advanced.
-func (s *sender) onAck(f *frame, roundTrip time.Duration) (progress bool) {
-	cwndLimited := s.inFlight() >= s.reno.Window()
-	s.rtt.Update(roundTrip)
+// onAck takes in an acknowledgement that comes now, and reports whether una has advanced.
+func (s *sender) onAck(f *frame, now monotime.Time) (progress bool) {
+	cwndLimited := s.inFlight() >= s.control.Window()
+	s.rtt.Update(now.Sub(f.sentAt))
 	acked := 0
 	for ; s.una < f.seq; s.una++ {
 		s.uncount(s.una)
@@ -115,12 +140,12 @@ func (s *sender) onAck(f *frame, roundTrip time.Duration) (progress bool) {
 	if acked > 0 {
 		s.backoff = 0
 	}
-	if s.reno.Phase() != congestion.Open && s.una >= s.recoveryPoint {
-		s.reno.OnRecovered()
+	if s.control.Phase() != congestion.Open && s.una >= s.recoveryPoint {
+		s.control.OnRecovered()
 	}
 	s.detectLoss()
 	if acked > 0 && cwndLimited {
-		s.reno.OnAck(acked)
+		s.control.OnAckAt(acked, now.Since(), s.rtt.Smoothed())
 	}
 	return acked > 0
 }
@@ -144,7 +169,7 @@ func (s *sender) detectLoss() {
 			s.lost++
 		}
 	}
-	if s.lost > 0 && s.reno.OnLoss(s.reno.Window()) {
+	if s.lost > 0 && s.control.OnLoss(s.control.Window()) {
 		s.recoveryPoint = s.nxt
 	}
 }
@@ -152,7 +177,7 @@ func (s *sender) detectLoss() {
 // onRTO marks all segments as lost that are not known to have arrived.
 func (s *sender) onRTO() {
 	s.timeouts++
-	s.reno.OnRTO(s.inFlight())
+	s.control.OnRTO(s.inFlight())
 	for seq := s.una; seq < s.nxt; seq++ {
 		if g := s.at(seq); g.state == segmentInFlight || g.state == segmentRetransmitted {
 			g.state = segmentLost

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rawlane/rawlane/internal/congestion"
+	"github.com/rawlane/rawlane/internal/monotime"
 )
 
 // conversation is a sender with as much to send as it likes, and what it sent.
@@ -16,14 +17,14 @@ type conversation struct {
 }
 
 func newConversation(t *testing.T, segments int) *conversation {
-	c := &conversation{t, newSender(segments * Payload)}
+	c := &conversation{t, newSender(segments*Payload, NewReno)}
 	c.unsent = 1 << 40
 	return c
 }
 
 // window has the conversation begin with cwnd and ssthresh of so many segments.
 func (c *conversation) window(segments int) {
-	c.reno = congestion.NewNewReno(&congestion.Config{
+	c.control = newController(NewReno, &congestion.Config{
 		InitialWindow: segments, InitialSSThresh: segments, LossWindow: 1, MinWindow: 2, MaxWindow: c.limit, SlowStartLimit: ackEvery,
 	})
 }
@@ -49,13 +50,13 @@ func (c *conversation) sends(want string) {
 		first, last = int64(seq), int64(seq)
 	}
 	if s := strings.Join(got, " "); s != want {
-		c.t.Errorf("sends %q, want %q (window %d, threshold %d, %d lost, %d arrived)", s, want, c.reno.Window(), c.reno.SlowStartThreshold(), c.lost, c.sacked)
+		c.t.Errorf("sends %q, want %q (window %d, threshold %d, %d lost, %d arrived)", s, want, c.control.Window(), c.control.SlowStartThreshold(), c.lost, c.sacked)
 	}
 }
 
 // ack acknowledges all below seq, and the run [lo, hi) above it.
 func (c *conversation) ack(seq, lo, hi uint64) {
-	c.onAck(&frame{ack: true, seq: seq, lo: lo, hi: hi}, time.Millisecond)
+	c.onAck(&frame{ack: true, seq: seq, lo: lo, hi: hi}, monotime.At(time.Millisecond))
 }
 
 func TestSender_SlowStartDoublesTheWindow(t *testing.T) {
@@ -91,8 +92,8 @@ func TestSender_ThatDoesNotFillItsWindowKeepsIt(t *testing.T) {
 	c.unsent = 2 * Payload
 	c.sends("0-1")
 	c.ack(2, 0, 0)
-	if c.reno.Window() != initialWindow {
-		t.Errorf("window %d, want %d", c.reno.Window(), initialWindow)
+	if c.control.Window() != initialWindow {
+		t.Errorf("window %d, want %d", c.control.Window(), initialWindow)
 	}
 }
 
@@ -107,8 +108,8 @@ func TestSender_SendsAgainWhatThreeHaveOvertaken(t *testing.T) {
 	c.ack(2, 3, 5)
 	c.sends("13")
 	c.ack(2, 3, 6) // three are beyond it: half the window from now on, with 6-13 on their way
-	if c.reno.Phase() != congestion.FastRecovery || c.reno.Window() != 5 || c.lost != 1 {
-		t.Errorf("trouble %d, window %d, %d lost; want recovering, 5, 1", c.reno.Phase(), c.reno.Window(), c.lost)
+	if c.control.Phase() != congestion.FastRecovery || c.control.Window() != 5 || c.lost != 1 {
+		t.Errorf("trouble %d, window %d, %d lost; want recovering, 5, 1", c.control.Phase(), c.control.Window(), c.lost)
 	}
 	c.sends("")
 	c.ack(2, 3, 9)
@@ -118,10 +119,34 @@ func TestSender_SendsAgainWhatThreeHaveOvertaken(t *testing.T) {
 	c.ack(10, 0, 0)
 	c.sends("14")
 	c.ack(14, 0, 0)
-	if c.reno.Phase() != congestion.Open || c.reno.Window() != 5 || c.retransmitted != 1 {
-		t.Errorf("trouble %d, window %d, %d resent; want none, 5, 1", c.reno.Phase(), c.reno.Window(), c.retransmitted)
+	if c.control.Phase() != congestion.Open || c.control.Window() != 5 || c.retransmitted != 1 {
+		t.Errorf("trouble %d, window %d, %d resent; want none, 5, 1", c.control.Phase(), c.control.Window(), c.retransmitted)
 	}
 	c.sends("15-18")
+}
+
+// With CUBIC a loss leaves 0.8 of the window, and it takes three round trips for one segment more.
+func TestSender_Cubic(t *testing.T) {
+	c := newConversation(t, 100)
+	c.control = newController(Cubic, &congestion.Config{
+		InitialWindow: 10, InitialSSThresh: 10, LossWindow: 1, MinWindow: 2, MaxWindow: c.limit, SlowStartLimit: ackEvery,
+	})
+	c.sends("0-9")
+	c.ack(0, 1, 10) // 0 is missing
+	if c.control.Phase() != congestion.FastRecovery || c.control.Window() != 7 {
+		t.Errorf("phase %d, window %d; want recovering, 7", c.control.Phase(), c.control.Window())
+	}
+	c.sends("0 10-15")
+	c.ack(16, 0, 0)
+	c.sends("16-22")
+	c.ack(23, 0, 0)
+	c.sends("23-30") // one more
+	c.ack(31, 0, 0)
+	c.sends("31-38")
+	c.ack(39, 0, 0)
+	c.sends("39-46")
+	c.ack(47, 0, 0)
+	c.sends("47-55") // and one more
 }
 
 func TestSender_TimesOut(t *testing.T) {
@@ -144,8 +169,8 @@ func TestSender_TimesOut(t *testing.T) {
 	c.ack(5, 0, 0)
 	c.sends("7-8") // half of what had been on its way, from now on slowly
 	c.ack(11, 0, 0)
-	if c.reno.Phase() != congestion.Open || c.lost != 0 || c.sacked != 0 || c.inFlight() != 0 {
-		t.Errorf("all has arrived: trouble %d, %d lost, %d arrived, %d in flight", c.reno.Phase(), c.lost, c.sacked, c.inFlight())
+	if c.control.Phase() != congestion.Open || c.lost != 0 || c.sacked != 0 || c.inFlight() != 0 {
+		t.Errorf("all has arrived: trouble %d, %d lost, %d arrived, %d in flight", c.control.Phase(), c.lost, c.sacked, c.inFlight())
 	}
 }
 
@@ -162,7 +187,7 @@ func TestSender_PatienceIsBounded(t *testing.T) {
 
 // The last segment asks for its ack; so does each that goes again.
 func TestSender_AsksForAcksThatNothingFollows(t *testing.T) {
-	s := newSender(10 * Payload)
+	s := newSender(10*Payload, NewReno)
 	s.unsent = 2*Payload + 1
 	for want := range uint64(3) {
 		seq, payload, push, ok := s.next()

@@ -1,6 +1,9 @@
 package mbcf
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Experiment is what the paper measured between two workstations.
 type Experiment struct {
@@ -9,6 +12,7 @@ type Experiment struct {
 	Unit      string
 	Tolerance float64 // of the model's deviation, a share
 	Paper     []Value
+	Inputs    []int // sizes whose values a parameter of the model is derived from: they test nothing
 
 	run func(m *Model, bytes int, seed uint64) float64
 }
@@ -36,7 +40,8 @@ func FullDuplexStreams() Experiment {
 			{4, .14}, {16, .57}, {64, 1.90}, {256, 5.33}, {1024, 10.22}, {4096, 11.68}, {16384, 11.77},
 			{65536, 11.85}, {262144, 11.85}, {1048576, 11.86},
 		},
-		run: func(m *Model, bytes int, _ uint64) float64 { return m.FullDuplex(&m.MPI, bytes) },
+		Inputs: []int{1048576},
+		run:    func(m *Model, bytes int, _ uint64) float64 { return m.FullDuplex(&m.MPI, bytes) },
 	}
 }
 
@@ -62,8 +67,8 @@ func Experiments() []Experiment {
 		},
 		{
 			Title: "MBCF: bandwidth, full duplex", Source: "§2.1", Unit: "MB/s", Tolerance: .05,
-			Paper: []Value{{1408, 11.93}},
-			run:   func(m *Model, bytes int, _ uint64) float64 { return m.FullDuplex(&m.MBCF, bytes) },
+			Paper: []Value{{1408, 11.93}}, Inputs: []int{1408},
+			run: func(m *Model, bytes int, _ uint64) float64 { return m.FullDuplex(&m.MBCF, bytes) },
 		},
 		{
 			Title: "MBCF: bandwidth, half duplex", Source: "§2.1", Unit: "MB/s", Tolerance: .05,
@@ -77,6 +82,7 @@ func Experiments() []Experiment {
 type Result struct {
 	Bytes        int
 	Paper, Model float64
+	Input        bool // of the model: see Experiment.Inputs
 }
 
 // Deviation is how much more the model has, a share of what the paper has.
@@ -85,7 +91,9 @@ func (r Result) Deviation() float64 { return r.Model/r.Paper - 1 }
 // Run returns the results of all sizes. The seed is of what is left to chance: backoffs.
 func (e Experiment) Run(m *Model, seed uint64) (all []Result) {
 	for _, v := range e.Paper {
-		all = append(all, Result{Bytes: v.Bytes, Paper: v.Value, Model: e.run(m, v.Bytes, seed)})
+		all = append(all, Result{
+			Bytes: v.Bytes, Paper: v.Value, Model: e.run(m, v.Bytes, seed), Input: slices.Contains(e.Inputs, v.Bytes),
+		})
 	}
 	return all
 }

@@ -44,10 +44,10 @@ const (
 )
 
 const (
-	// DefaultCompute is a process's share of one of class B's 75*26 multiplications: what is left
-	// of the paper's about 26 s after three exchanges of 150 kB at full rate and four of one
-	// number: 13.3 ms - 3*1.3 ms - 4*2*0.03 ms. That is 190 Mflop/s, for the benchmark's 54.7
-	// Gflop.
+	// DefaultCompute is a process's share of one of class B's 75*26 multiplications. Fitted: it is
+	// what is left of the paper's about 26 s after three exchanges of 150 kB at full rate and four
+	// of one number: 13.3 ms - 3*1.3 ms - 4*2*0.03 ms. So the time of the flat network tests
+	// nothing. It is 190 Mflop/s, for the benchmark's 54.7 Gflop.
 	DefaultCompute = 9200 * time.Microsecond
 
 	// RerouteCost is that of a call of VFN_SetRouteMPI. Source: VFREC §5.1.

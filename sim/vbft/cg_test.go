@@ -53,31 +53,56 @@ func run(t *testing.T, c *CG) *CGResult {
 
 var simIterations = flag.Int("sim.iterations", 4, "iterations of CG that are timed")
 
-// Figure 11's order: flat, as good as which is the optimised plan, set before or while the
-// program runs; then the plan to begin with; then a tree.
-func TestVFREC_5_3_Order(t *testing.T) {
+// Figure 11, as docs/simulation.md has it: with all queues the optimised plan, set before or while
+// the program runs, is as good as a flat network, and no frame is lost. The order of the others is
+// the paper's from 96 KiB on; there alone the optimised plan is about twice as fast as the plan to
+// begin with.
+func TestVFREC_5_3_ByQueue(t *testing.T) {
 	iterations := *simIterations
 	if testing.Short() {
 		iterations = 1
 	}
-	relative := map[string]float64{}
-	var flat time.Duration
-	for _, c := range paperCases(t) {
-		r := run(t, paperCG(c, iterations))
-		if c.Name == "flat" {
-			flat = r.Elapsed
+	type bounds [2]float64
+	for _, c := range []struct {
+		queue         int // KiB
+		control       ether.Congestion
+		tree, initial bounds // relative to flat
+	}{
+		{64, ether.NewReno, bounds{.2, .33}, bounds{.15, .29}},
+		{96, ether.NewReno, bounds{.35, .6}, bounds{.45, .65}},
+		{96, ether.Cubic, bounds{.5, .8}, bounds{.6, .85}},
+		{128, ether.NewReno, bounds{.2, .4}, bounds{.77, .87}},
+		{192, ether.NewReno, bounds{.8, .84}, bounds{.83, .87}},
+	} {
+		if testing.Short() && c.queue != 192 {
+			continue
 		}
-		relative[c.Name] = flat.Seconds() / r.Elapsed.Seconds()
-		t.Logf("%-10s %8v %.3f  %d timeouts, %d frames dropped", c.Name, r.Elapsed, relative[c.Name], r.Flows.Timeouts, r.Network.Dropped)
-	}
-	if o := relative["optimised"]; o < .97 || o > 1.005 {
-		t.Errorf("optimised: %.3f of flat, want nearly all", o)
-	}
-	if r := relative["rerouted"]; !near(r, relative["optimised"], .01) {
-		t.Errorf("rerouted: %.3f, want optimised's %.3f", r, relative["optimised"])
-	}
-	if d := relative["default"]; d > .8*relative["optimised"] || d <= relative["tree"] {
-		t.Errorf("default: %.3f, want clearly less than optimised's %.3f, and more than tree's %.3f", d, relative["optimised"], relative["tree"])
+		relative := map[string]float64{}
+		var flat time.Duration
+		for _, network := range paperCases(t) {
+			cg := paperCG(network, iterations)
+			cg.Network.Queue, cg.Network.Congestion = c.queue<<10, c.control
+			r := run(t, cg)
+			if network.Name == "flat" {
+				flat = r.Elapsed
+			}
+			relative[network.Name] = flat.Seconds() / r.Elapsed.Seconds()
+			t.Logf("%3d KiB, %v: %-10s %8v %.3f  %d timeouts, %d frames dropped", c.queue, c.control, network.Name,
+				r.Elapsed, relative[network.Name], r.Flows.Timeouts, r.Network.Dropped)
+			if lossless := network.Name != "tree" && network.Name != "default"; lossless && r.Network.Dropped > 0 {
+				t.Errorf("%d KiB, %v, %s: %d frames are dropped", c.queue, c.control, network.Name, r.Network.Dropped)
+			}
+		}
+		for name, b := range map[string]bounds{
+			"tree": c.tree, "default": c.initial, "optimised": {.99, 1.005}, "rerouted": {.99, 1.005},
+		} {
+			if got := relative[name]; got < b[0] || got > b[1] {
+				t.Errorf("%d KiB, %v, %s: %.3f of flat, want %v to %v", c.queue, c.control, name, got, b[0], b[1])
+			}
+		}
+		if asPaper := relative["default"] > relative["tree"]; asPaper != (c.queue >= 96) {
+			t.Errorf("%d KiB, %v: default %.3f, tree %.3f", c.queue, c.control, relative["default"], relative["tree"])
+		}
 	}
 }
 
@@ -185,6 +210,50 @@ func TestConjGrad_ExchangesMatch(t *testing.T) {
 			if between[[2]int{ends[1], ends[0]}] != messages || ends[0] == ends[1] {
 				t.Errorf("%d nodes: %v exchange differently", nodes, ends)
 			}
+		}
+	}
+}
+
+// The first 64 KiB of a long message go at once, with its request, and nothing more until the
+// receiver has called for it: not while it is busy with a third process's. Messages to that length
+// go whole. Source: Open MPI 1.2, mca_pml_ob1_send_request_start_btl.
+func TestProcess_SendsTheFirstBytesWithTheRequest(t *testing.T) {
+	j, err := newJob(paperCG(paperCases(t)[0], 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	idle := func() {
+		for j.queue.Step() {
+		}
+	}
+	arrived := func(what string, to int, want int64) {
+		t.Helper()
+		idle()
+		if got := j.processes[0].flow(to).Received(); got != want {
+			t.Errorf("%s: %d bytes at process %d, want %d", what, got, to, want)
+		}
+	}
+	j.cg.Iterations = 0
+	for _, p := range j.processes {
+		p.steps = nil // but what follows here
+	}
+	const long = 150_000
+	j.processes[0].exchange(1, long)
+	arrived("the receiver computes", 1, 64<<10)
+	j.processes[1].exchange(2, long)
+	arrived("it waits for a third one", 1, 64<<10)
+	j.processes[2].exchange(1, long)
+	arrived("it is done with that", 1, 64<<10)
+	j.processes[1].exchange(0, long)
+	arrived("it has called for the message", 1, headerBytes+long+headerBytes) // and one ack
+
+	j.processes[0].exchange(3, eagerBytes)
+	arrived("a message that goes whole", 3, eagerBytes)
+	j.processes[3].exchange(0, eagerBytes)
+	idle()
+	for _, p := range j.processes[:4] {
+		if p.partner != nobody || p.owed != oweNothing {
+			t.Errorf("process %d waits for %d", p.rank, p.partner)
 		}
 	}
 }

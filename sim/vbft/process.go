@@ -15,20 +15,36 @@ type process struct {
 	iteration int
 	resume    func() // run
 
-	to         []*ether.Flow // by rank
-	missing    []int64       // bytes expected from each rank; negative if they arrived before
-	partner    int           // the rank of the exchange under way, or nobody
-	rendezvous int64         // bytes of a long message for the partner, until it is ready
+	to      []*ether.Flow // by rank
+	missing []int64       // bytes expected from each rank; negative if they arrived before
+	partner int           // the rank of the exchange under way, or nobody
+	rest    int64         // bytes of a long message behind the first ones, in either direction
+	owed    handshake     // what this process has yet to send of a long message's exchange
 }
+
+// handshake is how far an exchange of long messages is. Both processes send, in this order:
+//
+//	request, with the message's first bytes   at once
+//	ack                                       once the partner's request and a receive are here
+//	the rest                                  once the partner's ack is here
+type handshake uint8
+
+const (
+	oweNothing handshake = iota
+	oweAck
+	oweRest
+)
 
 const nobody = -1
 
+// Source: Open MPI 1.2: mca_pml_ob1_send_request_start_btl and _start_rndv, btl_tcp_eager_limit.
 const (
-	// eagerLimit is the longest message that is sent before its receiver has announced that it is
-	// ready, and readyBytes the length of that announcement. Source: Open MPI 1.2,
-	// btl_tcp_eager_limit; its header.
-	eagerLimit = 64 << 10
-	readyBytes = 64
+	// eagerLimit is the longest fragment that is sent before its receiver is known to be ready: a
+	// whole message, or a request with the first bytes of a longer one. Headers count.
+	eagerLimit  = 64 << 10
+	headerBytes = 64 // of such a fragment, and of an ack
+	// eagerBytes is how much of a message goes at once.
+	eagerBytes = eagerLimit - headerBytes
 )
 
 func newProcess(j *job, rank, nodes int) *process {
@@ -85,31 +101,34 @@ func (p *process) reroute() {
 	}
 }
 
-// exchange sends bytes to another process, and reports whether as many have arrived from it. A long
-// message goes once the other process is ready (rendezvous), as in MPI libraries: it may be busy
-// with a third one's.
+// exchange sends bytes to another process, and reports whether as many have arrived from it. Of a
+// long message the first bytes go at once, and the rest once the other process has them and has
+// called for the message (rendezvous): it may be busy with a third one's.
 func (p *process) exchange(partner int, bytes int64) (done bool) {
 	p.partner = partner
 	p.missing[partner] += bytes
-	if bytes <= eagerLimit {
+	if bytes <= eagerBytes {
 		p.flow(partner).Send(bytes)
 		return p.exchanged()
 	}
-	p.missing[partner] += readyBytes
-	p.rendezvous = bytes
-	p.flow(partner).Send(readyBytes)
+	p.missing[partner] += 2 * headerBytes
+	p.rest, p.owed = bytes-eagerBytes, oweAck
+	p.flow(partner).Send(eagerLimit)
 	return p.exchanged()
 }
 
 // exchanged sends what may go now to the partner, and reports whether the exchange is complete.
 func (p *process) exchanged() (done bool) {
-	owed := p.missing[p.partner]
-	if p.rendezvous > 0 && owed <= p.rendezvous { // only its long message is missing: it is ready
-		bytes := p.rendezvous
-		p.rendezvous = 0
-		p.flow(p.partner).Send(bytes)
+	missing := p.missing[p.partner]
+	if p.owed == oweAck && missing <= p.rest+headerBytes { // the partner's request is here
+		p.owed = oweRest
+		p.flow(p.partner).Send(headerBytes)
 	}
-	if p.rendezvous > 0 || owed > 0 {
+	if p.owed == oweRest && missing <= p.rest { // its ack, too
+		p.owed = oweNothing
+		p.flow(p.partner).Send(p.rest)
+	}
+	if p.owed != oweNothing || missing > 0 {
 		return false
 	}
 	p.partner = nobody

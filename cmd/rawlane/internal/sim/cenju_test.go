@@ -23,7 +23,7 @@ func TestSimCenju_Throughput(t *testing.T) {
 			t.Errorf("%d bytes in %.2f us: %.2f MB/s, formula %.2f", l.SizeBytes, l.CycleUS, l.MBPerS, l.Formula)
 		}
 	}
-	if got := strings.Join(modes, " "); got != "not-pipelined not-pipelined pipelined pipelined remote-write remote-write" {
+	if got := strings.Join(modes, " "); got != "not-pipelined not-pipelined pipelined pipelined remote-write remote-write remote-write-uncut remote-write-uncut" {
 		t.Fatalf("modes: %s", got)
 	}
 	if l := lines[0]; math.Abs(l.MBPerS-25.8) > .1 || math.Abs(l.Limit-30.5) > .1 {
@@ -65,6 +65,12 @@ func TestSimCenju_Tables(t *testing.T) {
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("printed\n%swant %q in it", out, want)
+		}
+	}
+	for piece, want := range map[string]string{"8192": "# The paper: 34.7 MB/s from 8 KB on ", "4096": "# The paper: nothing of such pieces; "} {
+		out, _, _ := command(t, "sim", "cenju", "--experiment", "throughput", "--size", "4k", "--piece", piece)
+		if !strings.Contains(out, want) {
+			t.Errorf("--piece %s printed\n%swant %q in it", piece, out, want)
 		}
 	}
 	out, _, _ = command(t, "sim", "cenju", "--experiment", "latency", "--csv")

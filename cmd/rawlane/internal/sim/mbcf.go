@@ -25,7 +25,8 @@ through a switch (table 1), and streams one way through a switch, in full duplex
 in half duplex, where acknowledgements and data collide (table 2); and those of MBCF itself. Beside
 each number are the paper's, and how far the model is from it.
 
-What hosts cost was fitted to these tables; the wire and its collisions are the standard's.
+What hosts cost was fitted to these tables; the wire and its collisions are the standard's. Where
+the paper's number is an input of the model, the row says so: it tests nothing.
 docs/papers/mbcf.md says which is which.
 
   rawlane sim mbcf
@@ -52,6 +53,7 @@ type mbcfLine struct {
 	Model        float64 `json:"model"`
 	DeviationPct float64 `json:"deviation_percent"`
 	TolerancePct float64 `json:"tolerance_percent"`
+	Input        bool    `json:"input"`
 }
 
 func (s *mbcfVerb) run(cmd *cobra.Command, _ []string) error {
@@ -70,9 +72,13 @@ func (s *mbcfVerb) run(cmd *cobra.Command, _ []string) error {
 			line := mbcfLine{
 				Schema: simSchema, Bench: "sim", Experiment: e.Title, Source: e.Source, Seed: s.seed, Unit: e.Unit,
 				SizeBytes: r.Bytes, Paper: r.Paper, Model: r.Model,
-				DeviationPct: 100 * r.Deviation(), TolerancePct: 100 * e.Tolerance,
+				DeviationPct: 100 * r.Deviation(), TolerancePct: 100 * e.Tolerance, Input: r.Input,
 			}
-			text := fmt.Sprintf("%-10d %12.2f %12.2f %+10.1f %%\n", r.Bytes, r.Paper, r.Model, line.DeviationPct)
+			text := fmt.Sprintf("%-10d %12.2f %12.2f %+10.1f %%", r.Bytes, r.Paper, r.Model, line.DeviationPct)
+			if r.Input {
+				text += "  (an input: no test)"
+			}
+			text += "\n"
 			if err := lines.Write(line, head, text); err != nil {
 				return err
 			}

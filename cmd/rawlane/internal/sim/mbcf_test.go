@@ -18,6 +18,7 @@ func TestSimMBCF_Formats(t *testing.T) {
 			want := mbcfLine{
 				Schema: 1, Bench: "sim", Experiment: e.Title, Source: e.Source, Seed: 3, Unit: e.Unit, SizeBytes: r.Bytes,
 				Paper: r.Paper, Model: r.Model, DeviationPct: 100 * r.Deviation(), TolerancePct: 100 * e.Tolerance,
+				Input: r.Input,
 			}
 			if k >= len(lines) || lines[k] != want {
 				t.Fatalf("line %d is not %+v", k, want)

@@ -15,9 +15,10 @@ import (
 
 // Colours that the colour-blind can tell apart.
 var (
-	simBlue = color.RGBA{R: 0x00, G: 0x72, B: 0xb2, A: 0xff}
-	simGrey = color.RGBA{R: 0x88, G: 0x88, B: 0x88, A: 0xff}
-	simRed  = color.RGBA{R: 0xd5, G: 0x5e, B: 0x00, A: 0xff}
+	simBlue  = color.RGBA{R: 0x00, G: 0x72, B: 0xb2, A: 0xff}
+	simGrey  = color.RGBA{R: 0x88, G: 0x88, B: 0x88, A: 0xff}
+	simGreen = color.RGBA{R: 0x00, G: 0x9e, B: 0x73, A: 0xff}
+	simRed   = color.RGBA{R: 0xd5, G: 0x5e, B: 0x00, A: 0xff}
 )
 
 // drawing makes a plot of an experiment's results.
@@ -99,7 +100,7 @@ func plotCenju(all []cenjuLine) (*plot.Plot, error) {
 		if err != nil {
 			return nil, err
 		}
-		line.Color, line.Width = []color.Color{simBlue, simGrey, simRed}[mode], vg.Points(1.5)
+		line.Color, line.Width = []color.Color{simBlue, simGrey, simRed, simGreen}[mode], vg.Points(1.5)
 		dashed.Color, dashed.Dashes = color.Black, []vg.Length{vg.Points(2), vg.Points(4)}
 		p.Add(line, dashed)
 		p.Legend.Add(mode.String(), line)

@@ -24,6 +24,7 @@ type vbftVerb struct {
 	rate       string // of all cables; empty: the topology's own
 	queue      int
 	window     int
+	congestion string
 	seed       uint64
 	json       bool
 	plot       string
@@ -90,6 +91,8 @@ result is how fast each is, relative to flat.
 	f.StringVar(&s.rate, "rate", "", "of all cables, such as 100M or 10G (default: the topology's own)")
 	f.IntVar(&s.queue, "queue", ether.DefaultQueue, "bytes that may wait at a switch's port")
 	f.IntVar(&s.window, "window", ether.DefaultWindow, "bytes that a host sends before it hears of some")
+	f.StringVar(&s.congestion, "congestion", ether.NewReno.String(), "of all hosts: newreno or cubic")
+	cli.Choice(cmd, "congestion", congestions()...)
 	f.Uint64Var(&s.seed, "seed", 1, "of what is left to chance")
 	f.Float64Var(&s.seconds, "seconds", 60, "fig9: how long it runs, in virtual time")
 	f.BoolVar(&s.barrier, "barrier", false, "fig9: both ends of the pair change together")
@@ -123,6 +126,9 @@ func (s *vbftVerb) validate(cmd *cobra.Command) error {
 				return cli.Misuse("--%s is for %s", flag, name)
 			}
 		}
+	}
+	if !slices.Contains(congestions(), s.congestion) {
+		return cli.NotOneOf("congestion", s.congestion, congestions()...)
 	}
 	switch {
 	case s.queue < ether.FullFrame || s.queue > ether.MaxQueue:
@@ -172,7 +178,18 @@ func (s *vbftVerb) validateTopology() (err error) {
 }
 
 func (s *vbftVerb) network() ether.Config {
-	return ether.Config{Topology: s.net, Seed: s.seed, Queue: s.queue, Window: s.window}
+	return ether.Config{
+		Topology: s.net, Seed: s.seed, Queue: s.queue, Window: s.window,
+		Congestion: ether.Congestion(slices.Index(congestions(), s.congestion)),
+	}
+}
+
+// congestions names the congestion controls, each at its value.
+func congestions() (names []string) {
+	for _, c := range ether.Congestions {
+		names = append(names, c.String())
+	}
+	return names
 }
 
 // simSchema is the version of what is printed as JSON. docs/simulation.md describes it.
@@ -188,6 +205,7 @@ type simParameters struct {
 	BitsPerS   float64     `json:"bits_per_s"` // of node 0's cable
 	QueueBytes int         `json:"queue_bytes"`
 	Window     int         `json:"window_bytes"`
+	Congestion string      `json:"congestion"`
 	Seed       uint64      `json:"seed"`
 	Host       launch.Host `json:"host"`
 }
@@ -195,15 +213,16 @@ type simParameters struct {
 func (s *vbftVerb) parameters() simParameters {
 	return simParameters{
 		Schema: simSchema, Bench: "sim", Experiment: s.experiment, Topology: s.topology, Nodes: len(s.net.Hosts),
-		BitsPerS: float64(s.net.Hosts[0].Rate), QueueBytes: s.queue, Window: s.window, Seed: s.seed,
+		BitsPerS: float64(s.net.Hosts[0].Rate), QueueBytes: s.queue, Window: s.window,
+		Congestion: s.congestion, Seed: s.seed,
 		Host: launch.ThisHost("", ether.MTU),
 	}
 }
 
 // conditions is the parameters in the head of a table.
 func (s *vbftVerb) conditions() string {
-	return fmt.Sprintf("# %s, hosts' cables %vbit/s, queues of %d KiB, windows of %d KiB, seed %d\n",
-		s.topology, s.net.Hosts[0].Rate, s.queue>>10, s.window>>10, s.seed)
+	return fmt.Sprintf("# %s, hosts' cables %vbit/s, queues of %d KiB, windows of %d KiB, %s, seed %d\n",
+		s.topology, s.net.Hosts[0].Rate, s.queue>>10, s.window>>10, s.congestion, s.seed)
 }
 
 // bar is a bar of a text chart; its share of the width is the share of part in the whole.
