@@ -79,7 +79,7 @@ func (e *Endpoint) setNodes(nodes []Node) error {
 		return err
 	}
 	old := e.table.Load()
-	for _, p := range e.drain.held {
+	for p := range e.drain.held {
 		if old.lookup(p.Node) != t.lookup(p.Node) {
 			t.lookup(p.Node).hold(e, p.NIC, true)
 			defer old.lookup(p.Node).hold(e, p.NIC, false)

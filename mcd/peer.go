@@ -107,6 +107,15 @@ func (r *router) toNeighbour(n *neighbour) (transport.OptionalTag, *vlan.Count) 
 	return tag, nil
 }
 
+// followsDefault reports whether frames to a neighbour follow the default route: it has none of its
+// own in the table. Of another router only the tag is known: it is the default's.
+func (r *router) followsDefault(n *neighbour) bool {
+	if n.entry != nil {
+		return n.entry.FollowsDefault()
+	}
+	return r.Route(n.mac) == r.Route(transport.Broadcast)
+}
+
 // toMany returns the same for a multicast or broadcast address.
 func (r *router) toMany(dst transport.MAC) (transport.OptionalTag, *vlan.Count) {
 	if r.many != nil {

@@ -55,11 +55,11 @@ type ping struct {
 	reply      PingReply
 }
 
-// isReply reports whether p is the reply that w waits for. A number alone does not make it one: it
-// must come from the node, by the link, and from the address that were probed.
-func (e *Endpoint) isReply(w *ping, p *Probe) bool {
-	return p.NIC == w.to.NIC &&
-		(w.anyNode || p.From == w.to.Node && e.sourceMatches(p.NIC, p.Src, p.From))
+// isReply reports whether p, which has the right number, is the reply to a probe along a path. The
+// number alone does not make it one: it must come from the node, by the link, and from the address
+// that were probed.
+func (e *Endpoint) isReply(to Path, p *Probe) bool {
+	return p.NIC == to.NIC && p.From == to.Node && e.sourceMatches(p.NIC, p.Src, p.From)
 }
 
 func (w *ping) finish(p *Probe) {

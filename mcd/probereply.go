@@ -90,7 +90,8 @@ func (e *Endpoint) tell(p *Probe) {
 	s := &e.probes
 	s.mu.Lock()
 	var waiting *ping
-	if w := s.waiting[p.Number]; p.Reply && w != nil && e.isReply(w, p) {
+	if w := s.waiting[p.Number]; p.Reply && w != nil &&
+		(e.isReply(w.to, p) || w.anyNode && p.NIC == w.to.NIC) {
 		waiting = w
 		delete(s.waiting, p.Number)
 	}

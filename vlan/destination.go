@@ -37,6 +37,12 @@ func (d *Destination) Route() (transport.OptionalTag, *Count) {
 	return e.tag, e.count
 }
 
+// FollowsDefault reports whether the address has no route of its own now, so that its frames go by
+// the default one.
+func (d *Destination) FollowsDefault() bool {
+	return d != &d.table.fallback && d.now.Load() == nil
+}
+
 // switchTo makes a route the destination's if it has had that tag before. It returns false if it
 // has not.
 func (d *Destination) switchTo(r Route) bool {

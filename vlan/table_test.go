@@ -55,6 +55,9 @@ func TestDestination_FollowsTheTable(t *testing.T) {
 		if err := x.change(); err != nil {
 			t.Fatal(err)
 		}
+		if own := x.toA != x.toAll; d[0].FollowsDefault() == own || d[1].FollowsDefault() {
+			t.Errorf("a follows the default: %v, the default itself: %v", d[0].FollowsDefault(), d[1].FollowsDefault())
+		}
 		for i, want := range []transport.VID{x.toA, x.toAll} {
 			tag, count := d[i].Route()
 			if tag.Tag.VID != want || tag.Tagged != (want != 0) || count == nil {

@@ -3,8 +3,8 @@
 //
 // In a program, [Dial] begins a [Session]. Its [Session.Table] is the table that the program sends
 // by; [Session.SetRoute] changes a pair from the next frame on, until the session ends. With a
-// [Drainer], no message overtakes another across a change. If the manager is lost the table stays
-// in force, and the session comes back by itself.
+// [Drainer], no message to a node that answers overtakes another across a change. If the manager is
+// lost the table stays in force, and the session comes back by itself.
 //
 //	s, err := manager.Dial(ctx, "unix", manager.DefaultSocket)
 //	ep, err := mcd.Open(mcd.Config{Node: self, Nodes: nodes, Router: s.Table()}, link)

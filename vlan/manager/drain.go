@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -20,6 +21,28 @@ type Drainer interface {
 	Drain(ctx context.Context, change func() error, dst ...transport.MAC) error
 }
 
+// EachDrainer is a Drainer that drains nodes each by itself, so that one that is silent holds up no
+// other. mcd.AddressDrain is one.
+type EachDrainer interface {
+	Drainer
+	// DrainEach does for each address, and for all at once, what Drain does, and runs change for
+	// those of which the wait is over: without an error if all has arrived, with its own when ctx
+	// has ended. What it has held back for them goes on after that.
+	DrainEach(ctx context.Context, change func(dst []transport.MAC, err error), dst ...transport.MAC)
+}
+
+// together has a Drainer drain addresses for an EachDrainer's change: all, or none.
+type together struct{ Drainer }
+
+// DrainEach implements EachDrainer.
+func (t together) DrainEach(
+	ctx context.Context, change func(dst []transport.MAC, err error), dst ...transport.MAC,
+) {
+	if err := t.Drain(ctx, func() error { change(dst, nil); return nil }, dst...); err != nil {
+		change(dst, err)
+	}
+}
+
 // With a drainer, routes of the stream become dirty first, and enter the table in the next drain
 // that covers them: that of the program's own request, or one of drainLoop for what others have
 // changed. Each drain installs the latest routes, so that their order does not matter.
@@ -31,7 +54,11 @@ type Drainer interface {
 //	e, err := mcd.Open(mcd.Config{Router: s.Table(), ...}, link)
 //	s.DrainWith(mcd.AddressDrain{Endpoint: e})
 //
-// A failover's change is not drained: frames on a path that is down do not arrive.
+// With an EachDrainer a node that does not answer spoils the drain of no other. Another source's
+// change of its route is made after Dialer.DrainTimeout all the same, before what was held back for
+// it goes on. Nodes that follow the default route change together. Messages to groups and to all
+// follow that, too, and are not covered: across a change of it one may overtake another. A
+// failover's change is not drained: frames on a path that is down do not arrive.
 func (s *Session) DrainWith(d Drainer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +161,8 @@ func (s *Session) drainLoop() {
 			return
 		case <-s.woken:
 		}
-		s.drainOthers()
+		for s.drainOthers() {
+		}
 		s.mu.Lock()
 		var ack api.Version
 		if s.fib.isClean() && s.lost == nil {
@@ -147,26 +175,43 @@ func (s *Session) drainLoop() {
 	}
 }
 
-// drainOthers installs the dirty routes that no drain of the program's own covers. If the drain
-// fails they are installed without: to stay on a path that all others have left is worse than
-// messages that overtake each other.
-func (s *Session) drainOthers() {
+// drainOthers installs the dirty routes that no drain of the program's own covers. Where the drain
+// fails they are installed all the same: to stay on a path that all others have left is worse than
+// messages that overtake each other. It reports whether others are to be drained now, as they have
+// waited for the default route: see fib.waits.
+func (s *Session) drainOthers() (again bool) {
 	s.mu.Lock()
 	dsts, drainer := s.uncovered(), s.drainer
+	waited := slices.ContainsFunc(dsts, s.fib.waits)
 	s.mu.Unlock()
 	if len(dsts) == 0 || drainer == nil {
-		return
+		return false
 	}
-	install := func() error { return s.install(dsts) }
+	each, ok := drainer.(EachDrainer)
+	if !ok {
+		each = together{drainer}
+	}
 	ctx, cancel := context.WithTimeout(s.ctx, s.dialer.DrainTimeout)
 	defer cancel()
-	if err := drainer.Drain(ctx, install, dsts...); err != nil && s.ctx.Err() == nil {
-		_ = install() // the drain's error is the one to report
-		s.mu.Lock()
-		s.stats.Undrained++
-		s.mu.Unlock()
-		s.event(Event{Kind: EventUndrained, Err: err})
+	each.DrainEach(ctx, s.installOthers, dsts...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return waited && !s.fib.dirty[transport.Broadcast]
+}
+
+// installOthers installs routes to destinations whose drain has ended, by an error perhaps.
+func (s *Session) installOthers(dsts []transport.MAC, failed error) {
+	if failed != nil && s.ctx.Err() != nil {
+		return // the session is closed: its table stays as it is
 	}
+	err := s.install(dsts)
+	if err = cmp.Or(failed, err); err == nil {
+		return
+	}
+	s.mu.Lock()
+	s.stats.Undrained++
+	s.mu.Unlock()
+	s.event(Event{Kind: EventUndrained, Err: err})
 }
 
 // report reports the program's counters, as the manager has asked; 0 if it has not.

@@ -47,10 +47,20 @@ func (f *fib) take(e *api.SessionEvent) {
 // isClean reports whether the table has the manager's routes.
 func (f *fib) isClean() bool { return len(f.dirty) == 0 }
 
+// waits reports whether a destination is not to be installed before the default route is. It has no
+// route of its own any more, and would go by the old default, undrained, when that changes.
+func (f *fib) waits(dst transport.MAC) bool {
+	_, still := f.routes[dst]
+	return f.dirty[dst] && !still && dst != transport.Broadcast && f.dirty[transport.Broadcast]
+}
+
 // install puts the dirty routes among those to some destinations, each given once, into the table,
-// and removes those that are gone.
+// and removes those that are gone. What waits for the default route stays dirty.
 func (f *fib) install(dsts []transport.MAC) (err error) {
-	dsts = slices.DeleteFunc(slices.Clone(dsts), func(dst transport.MAC) bool { return !f.dirty[dst] })
+	withDefault := slices.Contains(dsts, transport.Broadcast)
+	dsts = slices.DeleteFunc(slices.Clone(dsts), func(dst transport.MAC) bool {
+		return !f.dirty[dst] || !withDefault && f.waits(dst)
+	})
 	var set []vlan.Route
 	for _, dst := range dsts {
 		if r, ok := f.routes[dst]; ok {

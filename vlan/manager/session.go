@@ -28,9 +28,10 @@ type Dialer struct {
 	Program string
 	// TLS is the configuration for TCP; nil: no TLS.
 	TLS *tls.Config
-	// DrainTimeout bounds the drain before a change of another source. After it the change is made
-	// without, and an event tells so. 0: one second. A drain before the session's own change ends
-	// with its context. See Session.DrainWith.
+	// DrainTimeout bounds the drain before a change of another source, with the wait until the
+	// program's own drains are over. After it the routes to nodes that have not answered are
+	// changed without, and an event tells so. 0: one second. A drain before the session's own
+	// change ends with its context. See Session.DrainWith.
 	DrainTimeout time.Duration
 	// OnEvent, if not nil, is called with what happens to the session. It must neither wait nor
 	// call the session.

@@ -346,41 +346,41 @@ func (d *Driver) move(s *control.FailoverStep) {
 // moveDrained changes the route to a peer behind a drain. If that fails, or is of no use any more,
 // the route is changed all the same: to stay on a VID that the other end has left would be worse.
 func (d *Driver) moveDrained(p *peer, m Move) {
-	change := func() error {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		return d.change(&m)
-	}
-	m.Drained, m.Err = d.drain(&m, change)
-	if (!m.Drained || m.Err != nil) && d.ctx.Err() == nil {
-		err := change() // again, where it was done; the drain's error is the one to report
-		m.Err = cmp.Or(m.Err, err)
-	}
+	m.Drained, m.Err = d.drain(&m)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p.draining--
 	d.report(m)
 }
 
-// drain runs a move's change behind a drain, and returns its error. It waits for the drains of
-// other peers and of the program for as long as these take, unless the move has no use for a drain
-// any more, which it looks at now and then, or the driver ends. Then it reports false.
-func (d *Driver) drain(m *Move, change func() error) (drained bool, err error) {
+// drain changes a move's route behind a drain, and returns the drain's error or else the change's.
+// It waits for the drains of other peers and of the program for as long as these take, unless the
+// move has no use for a drain any more, which it looks at now and then, or the driver ends. Then it
+// reports false. Whatever the drain says, the change is made before what it has held back goes on.
+func (d *Driver) drain(m *Move) (drained bool, err error) {
 	ctx, cancel := context.WithCancel(d.ctx)
 	defer cancel()
-	done := make(chan error, 1)
+	change := func(_ []transport.MAC, failed error) {
+		if drained = failed == nil || ctx.Err() == nil; !drained {
+			failed = nil
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if drained || d.ctx.Err() == nil {
+			err = cmp.Or(failed, d.change(m))
+		}
+	}
+	done := make(chan struct{})
 	d.ended.Go(func() { // ends with the drain, which is awaited below
-		done <- mcd.AddressDrain{Endpoint: d.ep, Timeout: drainTimeout}.Drain(ctx, change, m.Peer)
+		defer close(done)
+		mcd.AddressDrain{Endpoint: d.ep, Timeout: drainTimeout}.DrainEach(ctx, change, m.Peer)
 	})
 	look := time.NewTicker(drainTimeout)
 	defer look.Stop()
 	for {
 		select {
-		case err := <-done:
-			if ctx.Err() != nil && err != nil {
-				return false, nil
-			}
-			return true, err
+		case <-done:
+			return drained, err
 		case <-look.C:
 			if !d.hasDrain(m) {
 				cancel()
