@@ -29,7 +29,6 @@ type Hub struct {
 	random   prng.Source
 	idle     time.Duration // when the last frame, and the gap behind it, are over
 	stations []station
-	givenUp  int // frames
 }
 
 type station struct {
@@ -90,7 +89,6 @@ func (h *Hub) Contend(ready []time.Duration) (winner int, start time.Duration, o
 func (h *Hub) collide(s *station) {
 	if s.attempts++; s.attempts == maxAttempts {
 		s.attempts = 0
-		h.givenUp++
 	}
 	slots := h.random.Below(1 << min(s.attempts, maxExponent))
 	s.backoff = h.idle + time.Duration(slots)*slotTime
@@ -98,6 +96,3 @@ func (h *Hub) collide(s *station) {
 
 // Carry has a frame and the gap behind it end then.
 func (h *Hub) Carry(end time.Duration) { h.idle = end }
-
-// GivenUp returns how many frames were given up after 16 collisions.
-func (h *Hub) GivenUp() int { return h.givenUp }
