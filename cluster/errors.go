@@ -214,6 +214,14 @@ func (m *Membership) fault() error {
 	case discovery.OutOfRange:
 		return &MismatchError{Self: a, Other: b, Msg: "its number is not below the number of nodes"}
 	}
-	return &MismatchError{Self: a, Other: b, Msg: fmt.Sprintf(
-		"it has %d NICs, this one %d, or they are cabled in another order", len(b.MACs), len(a.MACs))}
+	return &MismatchError{Self: a, Other: b, Msg: otherNetwork(len(a.MACs), len(b.MACs))}
+}
+
+// otherNetwork says what may be wrong where the NICs of two nodes, so many each, do not meet in
+// order.
+func otherNetwork(own, others int) string {
+	if own != others {
+		return fmt.Sprintf("it has %d NICs, this one %d, or they are cabled in another order", others, own)
+	}
+	return "its NICs and this one's are cabled in another order, or links of two networks share a segment"
 }

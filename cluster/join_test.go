@@ -481,3 +481,20 @@ func TestPortIsReleased(t *testing.T) {
 		}
 	})
 }
+
+// Nodes with as many NICs each that do not meet in order are told what may be wrong, and not how many
+// they have.
+func TestJoin_NetworksInAnotherOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSegment(t, 2)
+		crossed := s.links()
+		slices.Reverse(crossed)
+		nodes := []*mcd.Endpoint{s.node(mcd.Config{Node: 0}), s.node(mcd.Config{Node: 1}, crossed...)}
+		for k, r := range joinAll(nodes, 2, time.Minute) {
+			const want = "cabled in another order, or links of two networks share a segment"
+			if !errors.Is(r.err, cluster.ErrMismatch) || !strings.Contains(r.err.Error(), want) || strings.Contains(r.err.Error(), "2 NICs") {
+				t.Errorf("node %d: %v, want %q", k, r.err, want)
+			}
+		}
+	})
+}

@@ -12,6 +12,11 @@ import (
 // 7143 §13.1) and CRCs in iWARP (RFC 5044 §7.1). The header is always covered: no message goes
 // astray. The sender chooses; receivers read what each frame says, so nodes may differ. With keys
 // there is no checksum, but a tag, and that covers all.
+//
+// A node that receives from memory through a wrapper, such as package fault's, which may alter what
+// memory does not, wants payloads covered, unless it has ChecksumHeader itself: it says so to those
+// that send to it (transport.Exact), which cover them from then on, whatever they have chosen, and
+// drops frames that have a checksum of the header alone.
 type Checksum uint8
 
 const (
@@ -62,6 +67,38 @@ func (c Checksum) on(l transport.Link) Checksum {
 	return ChecksumPayload
 }
 
-// Checksum returns how much of the messages that leave by link nic is covered: ChecksumPayload, as
-// with keys, or ChecksumHeader.
-func (e *Endpoint) Checksum(nic int) Checksum { return e.nics[nic].checksum }
+// coverage is what the checksums of a link's messages cover.
+type coverage struct {
+	checksum Checksum        // what Config.Checksum is on this link
+	exact    transport.Exact // the link, or what it wraps, where others may want more; nil: they cannot
+	wanted   bool            // what is received is to have its payload covered
+}
+
+// newCoverage says what c is on a link, and tells those that send to it what they are to cover.
+func newCoverage(c Checksum, l transport.Link) coverage {
+	v := coverage{checksum: c.on(l)}
+	exact, ok := transport.As[transport.Exact](l)
+	if !ok {
+		return v
+	}
+	if v.checksum == ChecksumHeader {
+		v.exact = exact
+	}
+	if _, bare := l.(transport.Exact); !bare && c != ChecksumHeader {
+		exact.Alters()
+		v.wanted = exact.Exact() // else frames may be a wire's, whose senders have not heard
+	}
+	return v
+}
+
+// sent returns how much of the next messages is covered.
+func (v *coverage) sent() Checksum {
+	if v.exact != nil && v.exact.Altered() {
+		return ChecksumPayload
+	}
+	return v.checksum
+}
+
+// Checksum returns how much of the messages that leave by link nic is covered now: ChecksumPayload,
+// as with keys, or ChecksumHeader.
+func (e *Endpoint) Checksum(nic int) Checksum { return e.nics[nic].coverage.sent() }

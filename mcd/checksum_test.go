@@ -3,6 +3,7 @@ package mcd_test
 import (
 	"bytes"
 	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rawlane/rawlane/mcd"
@@ -14,10 +15,13 @@ import (
 // exact is a link that says that it hands out what was sent.
 type exact struct {
 	transport.Link
-	is bool
+	is      bool
+	altered *atomic.Bool // of all that reach each other
 }
 
-func (l exact) Exact() bool { return l.is }
+func (l exact) Exact() bool   { return l.is }
+func (l exact) Alters()       { l.altered.Store(true) }
+func (l exact) Altered() bool { return l.altered.Load() }
 
 // around is a link around another one.
 type around struct{ transport.Link }
@@ -27,7 +31,7 @@ func (a around) Unwrap() transport.Link { return a.Link }
 // What the checksum of a message covers is as the sender's configuration says, or as its link does.
 func TestChecksum_Coverage(t *testing.T) {
 	bare := func(l transport.Link) transport.Link { return l }
-	memory := func(l transport.Link) transport.Link { return exact{l, true} }
+	memory := func(l transport.Link) transport.Link { return exact{l, true, new(atomic.Bool)} }
 	for _, c := range []struct {
 		name string
 		cfg  mcd.Config
@@ -37,9 +41,9 @@ func TestChecksum_Coverage(t *testing.T) {
 		{"auto, on a wire", mcd.Config{}, bare, mcd.ChecksumPayload},
 		{"auto, in memory", mcd.Config{}, memory, mcd.ChecksumHeader},
 		{"auto, in memory and by a wire", mcd.Config{},
-			func(l transport.Link) transport.Link { return exact{l, false} }, mcd.ChecksumPayload},
+			func(l transport.Link) transport.Link { return exact{l, false, new(atomic.Bool)} }, mcd.ChecksumPayload},
 		{"auto, in memory behind a wrapper", mcd.Config{},
-			func(l transport.Link) transport.Link { return around{exact{l, true}} }, mcd.ChecksumPayload},
+			func(l transport.Link) transport.Link { return around{exact{l, true, new(atomic.Bool)}} }, mcd.ChecksumPayload},
 		{"payload, in memory", mcd.Config{Checksum: mcd.ChecksumPayload}, memory, mcd.ChecksumPayload},
 		{"header, on a wire", mcd.Config{Checksum: mcd.ChecksumHeader}, bare, mcd.ChecksumHeader},
 		{"header, with keys", mcd.Config{Checksum: mcd.ChecksumHeader, Keys: keyring.New()}, bare, mcd.ChecksumPayload},
@@ -122,5 +126,53 @@ func TestChecksum_Text(t *testing.T) {
 	defer func() { _ = links[0].Close() }()
 	if _, err := mcd.Open(mcd.Config{Checksum: 3}, links...); fmt.Sprint(err) != refused {
 		t.Errorf("%v, want %s", err, refused)
+	}
+}
+
+// One that receives through a wrapper, which may alter what memory does not, has the others cover
+// payloads, whatever they have chosen, and drops what came before they knew; not if it leaves
+// payloads to the link itself.
+func TestChecksum_TheReceiverWantsMore(t *testing.T) {
+	for _, c := range []struct {
+		receives, sends mcd.Checksum
+		want            mcd.Checksum
+	}{
+		{mcd.ChecksumAuto, mcd.ChecksumAuto, mcd.ChecksumPayload},
+		{mcd.ChecksumAuto, mcd.ChecksumHeader, mcd.ChecksumPayload},
+		{mcd.ChecksumPayload, mcd.ChecksumAuto, mcd.ChecksumPayload},
+		{mcd.ChecksumHeader, mcd.ChecksumAuto, mcd.ChecksumHeader},
+	} {
+		t.Run(fmt.Sprintf("%v from %v", c.receives, c.sends), func(t *testing.T) {
+			links, altered := switched(t, 2), new(atomic.Bool)
+			nodes := []mcd.Node{{ID: 0, MACs: []transport.MAC{links[0].MAC()}}, {ID: 1, MACs: []transport.MAC{links[1].MAC()}}}
+			open := func(k mcd.NodeID, sum mcd.Checksum, l transport.Link) *mcd.Endpoint {
+				e, err := mcd.Open(mcd.Config{Cluster: cluster, Node: k, Nodes: nodes, Checksum: sum}, l)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = e.Close() })
+				return e
+			}
+			a := open(0, c.sends, exact{links[0], true, altered})
+			if got := a.Checksum(0); got != mcd.ChecksumHeader {
+				t.Errorf("before the other node is there: %v, want header", got)
+			}
+			from := port(t, a, 9)
+			send(t, from, mcd.Addr{Node: 1, Port: 8}, []byte("early")) // it lies in the link, and is for no port
+			b := open(1, c.receives, around{exact{links[1], true, altered}})
+			if got := a.Checksum(0); got != c.want {
+				t.Errorf("then: %v, want %v", got, c.want)
+			}
+			to := port(t, b, 9)
+			send(t, from, mcd.Addr{Node: 1, Port: 9}, []byte("late"))
+			expect(t, to, mcd.Addr{Node: 0, Port: 9}, "late")
+			want := uint64(0)
+			if c.want == mcd.ChecksumPayload {
+				want = 1
+			}
+			if got := b.Counters().DropChecksum; got != want {
+				t.Errorf("%d messages dropped, want %d: the one that nothing covers", got, want)
+			}
+		})
 	}
 }

@@ -12,7 +12,7 @@ type Counters struct {
 	DropShort    uint64 `json:"drop_short"`     // fewer bytes than a header
 	DropVersion  uint64 `json:"drop_version"`   // another wire version
 	DropLength   uint64 `json:"drop_length"`    // fewer bytes than the header says
-	DropChecksum uint64 `json:"drop_checksum"`  // changed on the way
+	DropChecksum uint64 `json:"drop_checksum"`  // changed on the way, or might have where the payload is not covered
 	DropKind     uint64 `json:"drop_kind"`      // unknown kind
 	DropType     uint64 `json:"drop_type"`      // another EtherType
 	DropCluster  uint64 `json:"drop_cluster"`   // another cluster's

@@ -124,6 +124,24 @@ func (c *Config) validate(links []transport.Link, least int) error {
 				"(open both for the same one)", transport.Name(l), t, c.EtherType)
 		}
 	}
+	return refuseGathered(links)
+}
+
+// refuseGathered errs if two links reach each other on this host: both would receive each
+// broadcast, and frames for one network come by the other.
+func refuseGathered(links []transport.Link) error {
+	first := map[string]transport.Link{}
+	for _, l := range links {
+		g, ok := transport.As[transport.Gathered](l)
+		if !ok {
+			continue
+		}
+		if other := first[g.Folder()]; other != nil {
+			return fmt.Errorf("links %s and %s: both are stations of the segment in %s (want one for each network)",
+				transport.Name(other), transport.Name(l), g.Folder())
+		}
+		first[g.Folder()] = l
+	}
 	return nil
 }
 
@@ -198,7 +216,7 @@ type nic struct {
 	link     transport.Link
 	mac      transport.MAC
 	limit    int       // longest probe
-	checksum Checksum  // what Config.Checksum is on this link
+	coverage coverage  // of checksums
 	auth     *authLink // nil: no keys
 	queue    sendQueue
 
@@ -244,8 +262,8 @@ func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 	for i, l := range links {
 		n := &e.nics[i]
 		n.link, n.mac, n.limit = l, l.MAC(), min(l.MTU()-headerLen, math.MaxUint16)
-		if n.checksum = ChecksumPayload; ring == nil {
-			n.checksum = cfg.Checksum.on(l)
+		if n.coverage.checksum = ChecksumPayload; ring == nil {
+			n.coverage = newCoverage(cfg.Checksum, l)
 		}
 		n.queue.precise = e.precise
 		e.maxPayload = min(e.maxPayload, n.limit)

@@ -119,7 +119,7 @@ func (p *Port) address(nic int, to Dest, n *neighbour) {
 	v.header = wire.Header{
 		Kind:       to.kind,
 		Tagged:     tag.Tagged,
-		HeaderOnly: e.nics[nic].checksum == ChecksumHeader,
+		HeaderOnly: e.nics[nic].coverage.sent() == ChecksumHeader,
 		TCI:        tag.TCI(),
 		DstPort:    uint8(to.port),
 		SrcPort:    uint8(p.id),

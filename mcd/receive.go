@@ -55,7 +55,7 @@ func (e *Endpoint) receiveRest(more bool) {
 		if i+ahead < len(frames) {
 			prefetch.Read(frames[i+ahead].Payload)
 		}
-		if !e.parse(&frames[i]) {
+		if !e.parse(nic, &frames[i]) {
 			continue
 		}
 		if e.header.Kind >= wire.Probe {
@@ -108,7 +108,7 @@ func (e *Endpoint) deliverKept() {
 }
 
 // parse reads a frame's header, or counts why it cannot.
-func (e *Endpoint) parse(f *transport.Frame) bool {
+func (e *Endpoint) parse(nic int, f *transport.Frame) bool {
 	if f.EtherType != e.cfg.EtherType {
 		e.dropped[dropType].Add(1)
 		return false
@@ -118,6 +118,9 @@ func (e *Endpoint) parse(f *transport.Frame) bool {
 		return false
 	}
 	fault := e.parseHeader(f.Payload)
+	if fault == wire.OK && e.header.HeaderOnly && e.nics[nic].coverage.wanted {
+		fault = wire.BadChecksum // its sender has not heard yet that more is to be covered
+	}
 	if fault == wire.OK {
 		return true
 	}

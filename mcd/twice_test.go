@@ -31,3 +31,27 @@ func TestOpen_LinkGivenTwice(t *testing.T) {
 	}
 	_ = e.Close()
 }
+
+// gathered is a link that meets others of its host in a folder.
+type gathered struct {
+	transport.Link
+	folder string
+}
+
+func (g gathered) Folder() string { return g.folder }
+
+// Two links of one segment would reach each other, and each receive what is for the other network.
+func TestOpen_TwoLinksOfOneSegment(t *testing.T) {
+	links, err := fabric.Links(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := mcd.Open(mcd.Config{}, around{gathered{links[0], "/run/a"}}, links[1], gathered{links[2], "/run/a"})
+	if err == nil || !strings.Contains(err.Error(), "both are stations of the segment in /run/a (want one for each network)") {
+		t.Errorf("%v, %v; want an error that says so", e, err)
+	}
+	if e, err = mcd.Open(mcd.Config{}, gathered{links[0], "/run/a"}, links[1], gathered{links[2], "/run/b"}); err != nil {
+		t.Fatal(err)
+	}
+	_ = e.Close()
+}

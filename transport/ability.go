@@ -138,10 +138,23 @@ func LocalPathOf(l Link) LocalPath {
 	return ByKernel
 }
 
+// Gathered is a link that reaches links of its own host as well as those of its network, or them
+// alone. Folder returns where they find each other: two links with one folder reach each other.
+type Gathered interface{ Folder() string }
+
 // Exact is a link that hands out the bytes of frames as they were sent, as it copies them in
 // memory: a checksum of them would tell nothing. A wrapper may be one that alters frames: it does
-// not have this ability of the link that it wraps.
-type Exact interface{ Exact() bool }
+// not have this ability of the link that it wraps. Who receives through such a wrapper says so to
+// the wrapped link, and so to those that send to it.
+type Exact interface {
+	Exact() bool
+	// Alters says that what this link hands out may be altered before it is looked at. That holds
+	// until the link is closed.
+	Alters()
+	// Altered reports whether Alters was called at a station that this link reaches, or has
+	// reached: its frames want a checksum.
+	Altered() bool
+}
 
 // IsExact reports whether l itself says so.
 func IsExact(l Link) bool {

@@ -155,7 +155,7 @@ func TestOpenLink_Refuses(t *testing.T) {
 		"an address, and none of the others":   {Job{Launcher: RawlaneRun, Size: 2}, environ{EnvLink: "udp", EnvListen: "127.0.0.1"}, "RAWLANE_LISTEN=127.0.0.1, and no RAWLANE_SEEDS says where the others listen"},
 		"an interface that is none":            {Job{Launcher: RawlaneRun, Size: 2}, environ{EnvLink: "packet", EnvInterfaces: "nowhere0"}, "nowhere0"},
 	} {
-		link, err := c.job.openLink(t.Context(), c.env.get)
+		link, err := c.job.openLink(t.Context(), 1, c.env.get)
 		if err == nil {
 			_ = link.Close()
 		}

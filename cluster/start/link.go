@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"syscall"
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
@@ -22,7 +23,7 @@ import (
 
 // openLink opens the link by which this node meets the others: what the environment asks for, else
 // what reaches them.
-func (j *Job) openLink(ctx context.Context, env func(string) string) (transport.Link, error) {
+func (j *Job) openLink(ctx context.Context, id mcd.ClusterID, env func(string) string) (transport.Link, error) {
 	kind, segment := env(EnvLink), env(EnvSegment)
 	if err := checkKind(kind); err != nil {
 		return nil, err
@@ -33,7 +34,7 @@ func (j *Job) openLink(ctx context.Context, env func(string) string) (transport.
 				ErrEnvironment, EnvLink, EnvSegment)
 		}
 		if kind == "shm" {
-			return j.openMemory(segment)
+			return j.openMemory(segment, id)
 		}
 		return nearest(segment)(openWire(env))
 	}
@@ -52,7 +53,7 @@ func (j *Job) openLink(ctx context.Context, env func(string) string) (transport.
 	case kind == "shm" && !at.oneHost:
 		return nil, fmt.Errorf("%s=shm: not all of the %d processes are on this host", EnvLink, j.Size)
 	case kind == "shm", kind == "" && at.oneHost:
-		return j.openMemory(segment)
+		return j.openMemory(segment, id)
 	case kind == "udp" && j.pmi != nil, kind == "" && at.shared && j.pmi != nil:
 		return nearest(segment)(j.openPort(ctx, env))
 	case at.oneHost:
@@ -67,13 +68,21 @@ func (j *Job) openLink(ctx context.Context, env func(string) string) (transport.
 }
 
 // openMemory opens a link over shared memory for a job that is on one host. One of more processes
-// than meet there would lose frames between some, and nothing would tell.
-func (j *Job) openMemory(segment string) (transport.Link, error) {
+// than meet there would lose frames between some, and nothing would tell. Its address is the
+// node's: a process that a launcher starts again is met.
+func (j *Job) openMemory(segment string, id mcd.ClusterID) (transport.Link, error) {
 	if most := shm.MaxStations + 1; j.Size > most {
 		return nil, fmt.Errorf("%d processes on one host: through shared memory %d meet at most "+
 			"(want fewer, or more hosts)", j.Size, most)
 	}
-	return shm.Open(segment, shm.Config{})
+	link, err := shm.Open(segment, shm.Config{MAC: shm.NodeMAC(segment, uint32(id), j.Node)})
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("node %d runs on this host already: %w", j.Node, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return link, nil
 }
 
 // nearest returns a function that puts shared memory around a link for those of this host, if a

@@ -215,12 +215,12 @@ func runOne(ctx, meet context.Context, cfg Config, job Job, f func(context.Conte
 		log.Printf("node %d of %d waits for the others, for %v at most", job.Node, job.Size, left.Round(time.Second/10))
 	})
 	defer waits.Stop()
-	link, err := job.openLink(meet, os.Getenv)
+	cfg.Endpoint.Node = mcd.NodeID(job.Node)
+	cfg.Endpoint.Cluster = cmp.Or(cfg.Endpoint.Cluster, job.cluster())
+	link, err := job.openLink(meet, cfg.Endpoint.Cluster, os.Getenv)
 	if err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
-	cfg.Endpoint.Node = mcd.NodeID(job.Node)
-	cfg.Endpoint.Cluster = cmp.Or(cfg.Endpoint.Cluster, job.cluster())
 	ep, err := mcd.Open(cfg.Endpoint, link)
 	if err != nil {
 		return errors.Join(err, link.Close())

@@ -21,5 +21,9 @@
 // Copies say where their frame came from, so stations can prove themselves, and move, by frames
 // that are late: of the last 256 that come from elsewhere than their station is (package udp).
 //
+// Around a link that hands out what was sent, as memory does, one whose frames have a checksum of
+// their headers alone would not find what Corrupt does: package mcd has those that send there cover
+// all. A program that uses such a link without mcd looks for itself.
+//
 // The zero Config does nothing. Send and Poll do not allocate, once the queue's memory has grown.
 package fault

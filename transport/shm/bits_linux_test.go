@@ -2,6 +2,7 @@ package shm
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -368,5 +369,24 @@ func TestConfig_MACByChance(t *testing.T) {
 			t.Fatalf("%v, %v; there were %d others", cfg.MAC, err, len(seen))
 		}
 		seen[cfg.MAC] = true
+	}
+}
+
+// The address of a node is a station's, the same each time, and of that node alone.
+func TestNodeMAC(t *testing.T) {
+	seen := map[transport.MAC]string{}
+	for _, segment := range []string{"a", "a.1", "b"} {
+		for cluster := range uint32(3) {
+			for node := range 100 {
+				m, what := NodeMAC(segment, cluster, node), fmt.Sprintf("node %d of cluster %d on %s", node, cluster, segment)
+				if m.IsMulticast() || !m.IsLocal() || m != NodeMAC(segment, cluster, node) {
+					t.Errorf("%v is no address for %s", m, what)
+				}
+				if other := seen[m]; other != "" {
+					t.Errorf("%v is %s and %s", m, other, what)
+				}
+				seen[m] = what
+			}
+		}
 	}
 }

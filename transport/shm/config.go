@@ -3,6 +3,7 @@ package shm
 import (
 	"cmp"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"regexp"
@@ -15,6 +16,20 @@ import (
 type Station struct {
 	MAC transport.MAC
 	PID int // of its process; 0 if that is in a container of its own
+}
+
+// NodeMAC returns an address for the link of a node of a cluster, on the segment that is its
+// network: a locally administered one, computed from the three. A node that begins anew has it
+// again, and is met; and of two processes that are the same node Open refuses the second.
+func NodeMAC(segment string, cluster uint32, node int) transport.MAC {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%d", segment, cluster, node))
+	return local(transport.MAC(sum[:6]))
+}
+
+// local makes an address a locally administered one of a station.
+func local(m transport.MAC) transport.MAC {
+	m[0] = m[0]&^1 | 2
+	return m
 }
 
 // segmentName is what names a folder, and leaves room for the rest of a socket's path.
@@ -49,7 +64,7 @@ func (c *Config) validate(name string) error {
 	}
 	if c.MAC.IsZero() {
 		_, _ = rand.Read(c.MAC[:]) // it does not fail
-		c.MAC[0] = c.MAC[0]&^1 | 2
+		c.MAC = local(c.MAC)
 	}
 	data := records.DataFor(c.MTU)
 	for data < c.RingBytes {

@@ -35,10 +35,14 @@
 // so that nobody can shrink it) and its eventfd. Links in different network namespaces meet, too,
 // as long as they have the folder in common; links of different hosts do not, if these share it, as
 // each kernel has its own part of it. The kernel tells each when another one's process ends,
-// however it ends: nothing stays locked, no half-written frame is seen, and what it has left in the
-// folder is removed by the next link that opens. Frames that it had sent before are received,
-// unless the receiver polls so seldom that MaxStations others leave frames behind, too: then the
-// oldest are dropped, and counted as its RxDropped.
+// however it ends, also if it has forked others that keep its sockets (before Linux 5.3, and where
+// descriptors have run out, not until these end, too): nothing stays locked, no half-written frame
+// is seen, and what it has left in the folder is removed by the next link that opens. Frames that
+// it had sent before are received, unless the receiver polls so seldom that MaxStations others
+// leave frames behind, too: then the oldest are dropped, and counted as its RxDropped.
+//
+// Two networks of a node are two segments, each with a name of its own. In one segment each of its
+// links would reach both links of the others: package mcd refuses two such links of one endpoint.
 //
 // # Promises
 //
@@ -49,9 +53,10 @@
 // for which a ring has no room is dropped. Both are counted as the receiver's RxDropped.
 //
 // Memory: a ring has 512 KiB for an MTU of 9,000 bytes, and takes only as much as it was ever
-// filled: 4 KiB where the receiver keeps up with short frames, and 16 KiB with the longest. n nodes
-// have n(n-1) rings: 32 nodes have 4 MiB with short frames, and 496 MiB at most; 128 nodes have
-// 64 MiB, and 8 GiB at most.
+// filled: 4 KiB where the receiver keeps up with short frames, and 16 KiB with the longest. (With
+// vm.overcommit_memory=2 it takes all from the beginning: a process that touches a page which the
+// system does not have would be killed.) n nodes have n(n-1) rings: 32 nodes have 4 MiB with short
+// frames, and 496 MiB at most; 128 nodes have 64 MiB, and 8 GiB at most.
 //
 // Trust: only processes of the same user are let in. Whatever they write, a link reads nothing
 // outside of its memory: one that writes what cannot be is cut off, and counted as RxMalformed. But
@@ -71,7 +76,8 @@ type Config struct {
 	// takes it, and closes it. If Open fails it stays the caller's.
 	Wire transport.Link
 	// MAC is the address of a link that stands alone. Zero is one by chance, locally administered:
-	// not for a node that is to meet the others again once its process has begun anew.
+	// not for a node that is to meet the others again once its process has begun anew, which has
+	// NodeMAC's.
 	MAC transport.MAC
 	// MTU of a link that stands alone, in bytes. 0 means DefaultMTU.
 	MTU int

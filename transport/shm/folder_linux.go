@@ -251,8 +251,7 @@ func (f folder) listen(mac transport.MAC) (l *net.UnixListener, others []neighbo
 		switch {
 		case err == nil && other == mac:
 			defer func() { _ = c.Close() }()
-			return nil, others, fmt.Errorf("%v is the address of %s on this segment already "+
-				"(end that one, or give another Config.MAC or segment)", mac, process(c))
+			return nil, others, &takenError{mac, process(c)}
 		case gone(err):
 			_ = os.Remove(f.socket(other)) // listening fails if it is ours and stays
 		case other != mac:
@@ -267,7 +266,22 @@ func (f folder) listen(mac transport.MAC) (l *net.UnixListener, others []neighbo
 	return l, others, nil
 }
 
-// connect connects to a socket.
+// takenError is an address that another link of the segment has.
+type takenError struct {
+	mac   transport.MAC
+	owner string
+}
+
+func (e *takenError) Error() string {
+	return fmt.Sprintf("%v is the address of %s on this segment already "+
+		"(end that one, or give another Config.MAC or segment)", e.mac, e.owner)
+}
+
+// Is makes it the error of a socket's address that is taken.
+func (e *takenError) Is(target error) bool { return target == unix.EADDRINUSE }
+
+// connect connects to a socket. One whose process has ended counts as one on which nobody listens:
+// what that process has forked may have the socket still.
 func connect(path string) (*net.UnixConn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 	defer cancel()
@@ -275,7 +289,12 @@ func connect(path string) (*net.UnixConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.(*net.UnixConn), nil
+	u := c.(*net.UnixConn)
+	if hasNoOwner(u) {
+		_ = u.Close() // nothing was said
+		return nil, unix.ECONNREFUSED
+	}
+	return u, nil
 }
 
 // process names the process at the other end.

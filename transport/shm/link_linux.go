@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,6 +54,7 @@ type Link struct {
 	bits   [MaxStations]bool
 	unread []*source // of stations that have gone, the oldest first; Poll may have claimed some since
 	lost   uint64    // RxDropped, of sources that are forgotten
+	alters bool      // Alters was called
 
 	txMu sync.Mutex // guards what follows, the Tx counters' writing, and what stations say
 	sender
@@ -81,8 +83,8 @@ var (
 // these, but for a second at most, once it has had its turn: links open and close one at a time,
 // and one that does not get on holds the others for five seconds. Errors:
 // transport.ErrNotSupported; memory for a ring that cannot be made; an address that is another
-// link's on the segment, with the number of its process; a folder that is not the user's own; a
-// link that keeps its turn.
+// link's on the segment, with the number of its process (syscall.EADDRINUSE); a folder that is not
+// the user's own; a link that keeps its turn.
 func Open(name string, cfg Config) (*Link, error) {
 	l, err := open(name, kernel(), cfg)
 	if err != nil {
@@ -167,6 +169,25 @@ func (l *Link) LocalPath() transport.LocalPath { return transport.ByMemory }
 
 // Exact implements transport.Exact: a link that stands alone is, as all its frames stay in memory.
 func (l *Link) Exact() bool { return l.wire == nil }
+
+// Alters implements transport.Exact. A station that has been met before knows it at once, and one
+// that is met later before it can send.
+func (l *Link) Alters() {
+	l.mu.Lock()
+	l.alters = true
+	met := slices.Clone(l.met)
+	l.mu.Unlock()
+	l.txMu.Lock()
+	defer l.txMu.Unlock()
+	for _, s := range met {
+		if s.bell != nil { // else it has gone
+			s.bell.Alter()
+		}
+	}
+}
+
+// Altered implements transport.Exact.
+func (l *Link) Altered() bool { return l.bell.Altered() }
 
 // Unwrap implements transport.Wrapper: it returns Config.Wire, or a wrapper around it if that has
 // stamps, or its stations may move.

@@ -128,8 +128,7 @@ func (l *Link) welcome(c *net.UnixConn, timeout time.Duration) {
 const acceptPause = 10 * time.Millisecond
 
 // keep meets the station at the other end of a connection, calls met, and loses the station when
-// the connection ends: the kernel ends it when the process does. It returns false if they have not
-// met.
+// the connection ends, or the process does. It returns false if they have not met.
 func (l *Link) keep(c *net.UnixConn, first bool, met func()) bool {
 	closed := make(chan struct{})
 	goesOn := context.AfterFunc(l.open, func() { _ = c.Close(); close(closed) })
@@ -141,11 +140,15 @@ func (l *Link) keep(c *net.UnixConn, first bool, met func()) bool {
 			_ = c.Close()
 		})()
 	}()
+	owner := watchOwner(c)
+	defer owner.stop()
 	s, err := l.meet(c, first)
 	eof := errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
 	switch {
 	case err == nil:
-	case l.closed.Load(), eof && !first: // one that says nothing has looked who is there
+	case l.closed.Load(), owner.ended.Load():
+		return false
+	case eof && !first: // one that says nothing has looked who is there
 		return false
 	case eof:
 		err = fmt.Errorf("%s refused this link (its MeetErr says why)", process(c))
@@ -165,8 +168,9 @@ func (l *Link) keep(c *net.UnixConn, first bool, met func()) bool {
 	return true
 }
 
-// awaitEnd returns when a connection ends, or something is said: there is nothing to be said any
-// more. It stays there: a descriptor that was passed with it might take long to close.
+// awaitEnd returns when a connection ends, by its owner's end, too, or something is said: there is
+// nothing to be said any more. It stays there: a descriptor that was passed with it might take long
+// to close.
 func awaitEnd(c *net.UnixConn) {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -3,8 +3,10 @@ package shm
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -82,7 +84,17 @@ func (m *memories) closed() {
 
 // newMemory makes memory that can be shared, and that nobody can shrink. Errors:
 // transport.ErrNotSupported.
-func newMemory(size int) (fd int, err error) {
+func newMemory(size int) (fd int, err error) { return newMemoryWith(size, neverOvercommits()) }
+
+// neverOvercommits reports whether the system refuses memory beyond a limit. Of memory like this it
+// counts what was touched, and a process that touches more dies of it (SIGBUS).
+func neverOvercommits() bool {
+	mode, _ := os.ReadFile("/proc/sys/vm/overcommit_memory") // none if it cannot be read
+	return strings.TrimSpace(string(mode)) == "2"
+}
+
+// newMemoryWith is newMemory, with all of the memory there from the beginning, if that is wanted.
+func newMemoryWith(size int, whole bool) (fd int, err error) {
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err = unix.MemfdCreate("rawlane-shm", flags|unix.MFD_NOEXEC_SEAL)
 	if errors.Is(err, unix.EINVAL) { // a kernel before 6.3
@@ -94,7 +106,11 @@ func newMemory(size int) (fd int, err error) {
 	if err != nil {
 		return -1, fmt.Errorf("memfd_create: %w", err)
 	}
-	if err = unix.Ftruncate(fd, int64(size)); err == nil {
+	err = unix.Ftruncate(fd, int64(size))
+	if err == nil && whole {
+		err = unix.Fallocate(fd, 0, 0, int64(size))
+	}
+	if err == nil {
 		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
 	}
 	if err != nil {

@@ -242,3 +242,22 @@ func TestOpen_LimitOfFiles(t *testing.T) {
 		_ = l.Close()
 	}
 }
+
+// Where the system never overcommits all of the memory is there before it is used: it would end the
+// process that touches what is not. Elsewhere none is.
+func TestNewMemory_Whole(t *testing.T) {
+	const size = 1 << 19
+	for whole, want := range map[bool]int64{false: 0, true: size} {
+		fd, err := newMemoryWith(size, whole)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s unix.Stat_t
+		err = unix.Fstat(fd, &s)
+		_ = unix.Close(fd)
+		const block = 512 // of stat(2)
+		if got := s.Blocks * block; err != nil || got != want {
+			t.Errorf("whole %v: %d bytes are there, %v; want %d", whole, got, err, want)
+		}
+	}
+}

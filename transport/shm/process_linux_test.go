@@ -11,7 +11,9 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
+	"unsafe"
 
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/shm"
@@ -32,6 +34,9 @@ func asProcess(role string) error {
 	l, err := shm.Open("test", shm.Config{Dir: os.Getenv(envDir), MAC: mac(9)})
 	if err != nil {
 		return err
+	}
+	if role == "forks" {
+		fork()
 	}
 	fmt.Println("open") // the parent goes on
 	for i := uint64(0); role == "sends"; i++ {
@@ -54,16 +59,36 @@ func asProcess(role string) error {
 	return err
 }
 
+// fork makes another process that has the sockets of this one, and knows nothing of them, as a C
+// library does. It ends with the test: its standard input does then.
+//
+//go:norace
+func fork() {
+	const clone, read, exit = syscall.SYS_CLONE, syscall.SYS_READ, syscall.SYS_EXIT_GROUP
+	_ = syscall.SetNonblock(0, false)
+	var b [1]byte
+	if pid, _, _ := syscall.RawSyscall6(clone, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0); pid != 0 {
+		return
+	}
+	for { // no function of Go's: its other threads are not here
+		if n, _, err := syscall.RawSyscall(read, 0, uintptr(unsafe.Pointer(&b)), 1); n == 0 || err != 0 && err != syscall.EINTR {
+			syscall.RawSyscall(exit, 0, 0, 0)
+		}
+	}
+}
+
 // start starts another process, which is killed at the end of the test at the latest.
 func start(t *testing.T, role, dir string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), envRole+"="+role, envDir+"="+dir)
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
+	read, in, err := os.Pipe() // it outlives cmd.Wait
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer func() { _ = read.Close() }()
+	cmd.Stdin = read
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -219,5 +244,28 @@ func TestProcess_SameAddressTwice(t *testing.T) {
 	})
 	if entries, err := os.ReadDir(shm.SegmentFolder(dir)); err != nil || len(entries) != 3 {
 		t.Errorf("in the folder: %v, %v; want a lock and two sockets", entries, err)
+	}
+}
+
+// A process that is killed is gone, though another one that it has forked has its sockets: frames go
+// to nobody, its address is free, and its successor is met.
+func TestProcess_KilledBehindAFork(t *testing.T) {
+	dir := shm.Folder(t)
+	l := open(t, shm.Config{Dir: dir, MAC: mac(1)})
+	other := start(t, "forks", dir)
+	until(t, l, none, func() bool { return len(l.Stations()) == 1 })
+	kill(t, other)
+	until(t, l, none, alone(l))
+	later := open(t, shm.Config{Dir: dir, MAC: mac(2)}) // which finds no socket of the dead one
+	if s := later.Stations(); len(s) != 1 || s[0].MAC != mac(1) {
+		t.Errorf("one that comes later meets %v", s)
+	}
+	open(t, shm.Config{Dir: dir, MAC: mac(9)})
+	until(t, l, none, func() bool {
+		s := l.Stations()
+		return len(s) == 2 && s[1] == shm.Station{MAC: mac(9), PID: os.Getpid()}
+	})
+	if entries, err := os.ReadDir(shm.SegmentFolder(dir)); err != nil || len(entries) != 4 {
+		t.Errorf("in the folder: %v, %v; want a lock and three sockets", entries, err)
 	}
 }

@@ -120,8 +120,12 @@ func (l *Link) admit(s *station) {
 	l.sources[s.source.bit].Store(s.source)
 	l.mu.Lock()
 	l.met = append(l.met, s)
+	alters := l.alters
 	l.change()
 	l.mu.Unlock()
+	if alters {
+		s.bell.Alter()
+	}
 	l.bell.Ring(s.source.bit) // it may have rung before there was a source
 	l.poller.Look()
 }

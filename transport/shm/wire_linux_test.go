@@ -394,3 +394,21 @@ func TestExact(t *testing.T) {
 		t.Errorf("exact: alone %v, with a wire %v, want true and false", transport.IsExact(alone), transport.IsExact(mixed))
 	}
 }
+
+// That frames are altered where they are received is known to those that send there, whether they
+// were met before or come later.
+func TestExact_Altered(t *testing.T) {
+	dir := shm.Folder(t)
+	before, alters := open(t, shm.Config{Dir: dir}), open(t, shm.Config{Dir: dir})
+	until(t, before, none, func() bool { return len(before.Stations()) == 1 })
+	if before.Altered() || alters.Altered() {
+		t.Error("nobody has said that frames are altered")
+	}
+	alters.Alters()
+	later := open(t, shm.Config{Dir: dir})
+	until(t, later, none, func() bool { return len(later.Stations()) == 2 })
+	if !before.Altered() || !later.Altered() || alters.Altered() {
+		t.Errorf("altered: of one that was there %v, of one that came %v, of the one itself %v; want true, true, false",
+			before.Altered(), later.Altered(), alters.Altered())
+	}
+}

@@ -227,7 +227,7 @@ func (c *ClusterFlags) openLinks(hosts []cluster.Host) (links []transport.Link, 
 		return c.openUDP(hosts)
 	}
 	if c.Kind == OverSHM {
-		return c.openSegments("")
+		return c.openSegments(c.Node, "")
 	}
 	var macs []transport.MAC
 	for _, name := range c.interfaces() {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"syscall"
 
 	"github.com/spf13/pflag"
 
@@ -74,14 +75,21 @@ func networkSegment(name string, nic int) string {
 }
 
 // openSegments opens a node's links over shared memory; dir is "" for the user's. The links that it
-// returns with an error are open, too.
-func (c *ClusterFlags) openSegments(dir string) (links []transport.Link, err error) {
+// returns with an error are open, too. Each has its address by the node's number, so that a node
+// that begins anew is met, and one that runs already is not run twice.
+func (c *ClusterFlags) openSegments(node int, dir string) (links []transport.Link, err error) {
 	cfg := shm.Config{Dir: dir}
 	if c.Given("mtu") {
 		cfg.MTU = c.MTU
 	}
 	for nic := range c.NICs {
-		l, err := shm.Open(networkSegment(cmp.Or(c.segment, defaultSegment), nic), cfg)
+		segment := networkSegment(cmp.Or(c.segment, defaultSegment), nic)
+		cfg.MAC = shm.NodeMAC(segment, c.cluster, node)
+		l, err := shm.Open(segment, cfg)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			err = fmt.Errorf("node %d of cluster %d runs on this host already: %w "+
+				"(by flags: another --node, --cluster or --segment)", node, c.cluster, err)
+		}
 		if err != nil {
 			return links, err
 		}
@@ -116,7 +124,7 @@ func (c *ClusterFlags) inSegments(links [][]transport.Link) (closeNet func() err
 	closeNet = func() error { return os.RemoveAll(dir) }
 	for k := range links {
 		if c.Kind == OverSHM {
-			links[k], err = c.openSegments(dir)
+			links[k], err = c.openSegments(k, dir)
 		} else {
 			err = c.throughMemory(links[k], dir)
 		}

@@ -6,11 +6,13 @@ import (
 	"unsafe"
 )
 
-// Bell is one line of memory by which the writers of a reader's rings tell it which to look at, and
-// by which it says whether it is to be woken.
+// Bell is a line of memory by which the writers of a reader's rings tell it which to look at, and
+// by which it says whether it is to be woken. A second line, which changes once at most, tells the
+// reader how its own frames are received.
 //
 //	 0  a bit for each ring that may have something
 //	56  a number for each sleep of the reader: odd while it sleeps, and it grows. The reader's
+//	64  not 0: a writer may alter the frames that the reader sends to it, before it looks at them
 //
 // A writer shows its records first, then sets its bit, and then looks whether the reader sleeps. A
 // reader that is to sleep says so first, and then looks at the bits; one that polls takes the bits
@@ -18,25 +20,28 @@ import (
 // the other. Each writer that finds the reader asleep wakes it, once a sleep: so one that dies or
 // is stopped before it does keeps no other from it.
 type Bell struct {
-	words []atomic.Uint64
-	state *atomic.Uint64
-	sleep uint64 // the reader's own state
+	words   []atomic.Uint64
+	state   *atomic.Uint64
+	altered *atomic.Uint64
+	sleep   uint64 // the reader's own state
 }
 
 const (
 	// BellBytes is the size of a bell's memory.
-	BellBytes = 64
+	BellBytes = 2 * bellLine
 	// Rings is how many rings a reader has at most.
-	Rings = (BellBytes - wordLen) * 8
+	Rings = (bellLine - wordLen) * 8
 
+	bellLine  = 64
 	bellWords = Rings / 64
 )
 
 // NewBell makes a bell of memory that is all zero.
 func NewBell(memory []byte) *Bell {
 	return &Bell{
-		words: unsafe.Slice(word(memory, 0), bellWords),
-		state: word(memory, BellBytes-wordLen),
+		words:   unsafe.Slice(word(memory, 0), bellWords),
+		state:   word(memory, bellLine-wordLen),
+		altered: word(memory, bellLine),
 	}
 }
 
@@ -56,6 +61,13 @@ func (b *Bell) Asleep() uint64 {
 	}
 	return 0
 }
+
+// Alter tells the reader that frames that it sends may be altered where they are received. It stays
+// so. Links that have one line alone, as older versions do, do not look there.
+func (b *Bell) Alter() { b.altered.Store(1) }
+
+// Altered reports whether a writer has called Alter.
+func (b *Bell) Altered() bool { return b.altered.Load() != 0 }
 
 // Sleep says that the reader sleeps. It looks at the bits once more afterwards. What others have
 // written there does not matter.

@@ -138,3 +138,24 @@ func TestBell_NoWakeUpIsLost(t *testing.T) {
 	}
 	running.Wait()
 }
+
+// That frames are altered is told for good, and apart from bits and sleeps.
+func TestBell_Altered(t *testing.T) {
+	m := memory(BellBytes)
+	reader, writer := NewBell(m), NewBell(m)
+	for i := range Rings {
+		writer.Ring(i)
+	}
+	reader.Sleep()
+	if reader.Altered() {
+		t.Error("nobody has said that frames are altered")
+	}
+	var s Set
+	if !reader.Take(Rings, &s) {
+		t.Error("no bit was set")
+	}
+	writer.Alter()
+	if !reader.Altered() || writer.Asleep() == 0 || reader.Rung(Rings) {
+		t.Errorf("altered %v, sleep %d, rung %v; want true, one, false", reader.Altered(), writer.Asleep(), reader.Rung(Rings))
+	}
+}
