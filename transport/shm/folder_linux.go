@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rawlane/rawlane/internal/filelock"
 	"github.com/rawlane/rawlane/internal/unixsocket"
 	"github.com/rawlane/rawlane/transport"

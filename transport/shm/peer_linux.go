@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rawlane/rawlane/internal/unixsocket"
 )
 
 // owning is the process that has made the other end of a connection: the one whose link is there. A
@@ -27,7 +29,7 @@ type owning struct {
 // process itself is not watched.
 func watchOwner(c *net.UnixConn) *owning {
 	o := new(owning)
-	if cred, err := credentials(c); err != nil || int(cred.Pid) == os.Getpid() {
+	if cred, err := unixsocket.Peer(c); err != nil || int(cred.Pid) == os.Getpid() {
 		return o
 	}
 	fd, ended := ownerDescriptor(c)
@@ -91,7 +93,7 @@ func ownerDescriptor(c *net.UnixConn) (fd int, ended bool) {
 	case errors.Is(err, unix.ESRCH), errors.Is(err, unix.EINVAL): // before 6.16, of one that was reaped
 		return -1, true
 	}
-	cred, err := credentials(c)
+	cred, err := unixsocket.Peer(c)
 	if err != nil || cred.Pid <= 0 { // closed, or in a PID namespace that is not this one's
 		return -1, false
 	}
