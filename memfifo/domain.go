@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -217,7 +218,23 @@ func (d *Domain) close() (err error) {
 	defer d.end()
 	ctx, cancel := standstill.ForClose(d.cfg.PeerTimeout)
 	defer cancel()
-	return d.Flush(ctx)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	peers, err := d.unflushed(nil)
+	if err != nil {
+		return err
+	}
+	return d.flush(ctx, slices.DeleteFunc(peers, func(p *peer) bool { return p.writtenOff }))
+}
+
+// WriteOff says that what is under way to a node may be lost, as the layer above has found that it
+// is down: Close does not wait for it, and does not name it.
+func (d *Domain) WriteOff(node mcd.NodeID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if int(node) < len(d.peers) && d.peers[node] != nil {
+		d.peers[node].writtenOff = true
+	}
 }
 
 // end ends the domain, and all waits.

@@ -23,6 +23,11 @@ func (d *Domain) Flush(ctx context.Context, nodes ...mcd.NodeID) error {
 	if err != nil {
 		return err
 	}
+	return d.flush(ctx, peers)
+}
+
+// flush is Flush of peers. The caller holds mu, which is given back meanwhile.
+func (d *Domain) flush(ctx context.Context, peers []*peer) error {
 	fences := make([]*workRequest, len(peers)) // nil: not asked
 	errs := make([]error, len(peers))
 	for i, p := range peers {

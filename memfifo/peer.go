@@ -30,11 +30,12 @@ type peer struct {
 	pending map[uint32]*workRequest // in frames, and waiting for a reply; by request ID
 	putTo   cursor                  // where our last put to it ended
 
-	issued    uint64         // parts in frames for which there is no reply
-	confirmed uint64         // how many of these a fence has found in place
-	acked     uint64         // how many of these were acknowledged when the last fence went
-	peerErr   error          // what was under way is lost; until Flush says so
-	refused   []*AccessError // since the last Flush, by id
+	issued     uint64         // parts in frames for which there is no reply
+	confirmed  uint64         // how many of these a fence has found in place
+	acked      uint64         // how many of these were acknowledged when the last fence went
+	writtenOff bool           // Close does not wait for it
+	peerErr    error          // what was under way is lost; until Flush says so
+	refused    []*AccessError // since the last Flush, by id
 
 	replies     []reply // to it, waiting for room
 	partial     []byte  // of a record that it pushes in parts

@@ -10,7 +10,8 @@ import (
 // these may use returns behind that. Before all this Close waits until what Bsend has sent is
 // received, for as long as some of it is in each Config.PeerTimeout. The error names the processes
 // that have not confirmed what was sent, or have not received what was buffered for them, with how
-// many messages are lost so. Close it before its endpoint.
+// many messages are lost so. It does not wait for those that are known to be down. Close it before
+// its endpoint: a world whose endpoint was closed fails all with ErrClosed, and tells nobody.
 func (w *World) Close() (err error) {
 	w.mu.Lock()
 	if w.ending {
@@ -29,17 +30,8 @@ func (w *World) Close() (err error) {
 // close ends the world, of which nothing is waited for any more. It is called once.
 func (w *World) close() error {
 	w.mu.Lock()
-	w.closed = true
+	w.endWaits()
 	w.layer.Closing()
-	w.endFetches()
-	for w.active != nil {
-		w.complete(w.active, ErrClosed)
-	}
-	w.wakeProbes()
-	for _, v := range w.windows {
-		v.end(ErrClosed)
-	}
-	w.endAgreements()
 	for _, c := range w.comms {
 		c.flushMulticasts()
 	}
@@ -56,9 +48,41 @@ func (w *World) close() error {
 	return err
 }
 
+// endWaits ends all that waits. From then on records are not taken, and the engine is not asked:
+// requests are their callers'. The caller holds mu.
+func (w *World) endWaits() {
+	w.closed = true
+	w.endFetches()
+	if w.held != nil {
+		w.held.Stop()
+	}
+	for w.active != nil {
+		w.complete(w.active, ErrClosed)
+	}
+	w.wakeProbes()
+	for _, v := range w.windows {
+		v.end(ErrClosed)
+	}
+	w.endAgreements()
+}
+
+// endpointClosed ends all that waits, as the endpoint was closed before the world: nothing comes,
+// or goes, any more.
+func (w *World) endpointClosed() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closed {
+		w.unplugged = true
+		w.endWaits()
+	}
+}
+
 // depart says goodbye to the others. Memory of requests is lent until then.
 func (w *World) depart() error {
 	defer close(w.departed)
+	for _, p := range w.failed() { // they answer nothing, or nothing that is taken
+		w.layer.Domain.WriteOff(p.ID)
+	}
 	return w.layer.Close()
 }
 
@@ -69,7 +93,19 @@ func (w *World) sending() bool {
 			return true
 		}
 	}
-	return w.forgetWindows() > 0 || slices.ContainsFunc(w.all, func(p *process) bool { return p.busy })
+	return w.forgetWindows() > 0 || slices.ContainsFunc(w.all, func(p *process) bool { return p.busy && p.err == nil })
+}
+
+// failed returns the processes that are down.
+func (w *World) failed() (failed []*process) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.all {
+		if p.err != nil {
+			failed = append(failed, p)
+		}
+	}
+	return failed
 }
 
 // closeLayer ends a world that could not be opened. The caller holds mu, which records wait for.

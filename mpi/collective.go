@@ -170,8 +170,13 @@ func (o collective) request(memory []byte) *Request {
 	return r
 }
 
+// isend begins a send to a process that has begun to receive it, or will. Where all receives are
+// offered it waits for the offer.
 func (o collective) isend(to int, data []byte) *Request {
-	return o.begun(o.Comm.send(o.request(data), o.context+1, o.members[to], o.tag, false))
+	return o.begun(o.Comm.send(o.request(data), &matching.Send{
+		To: o.members[to], Envelope: matching.Envelope{Context: o.context + 1, Tag: o.tag},
+		Direct: o.w.cfg.OfferFrom == offersAll && len(data) > 0,
+	}))
 }
 
 func (o collective) irecv(from int, buf []byte) *Request {

@@ -23,7 +23,8 @@
 //	eager      up to Config.EagerLimit: with its bytes; kept if no receive is there yet
 //	requested  longer, or without credit: its envelope goes, and the receiver reads the bytes
 //
-// Counters says how many went by which way.
+// Counters says how many went by which way. With Config.OfferFrom 1 what collective operations send
+// is all written.
 //
 // # Collective operations
 //

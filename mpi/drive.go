@@ -84,6 +84,14 @@ func requestOf(o *matching.Output) *Request {
 	return nil
 }
 
+// queueAgain is queue of an answer to what is asked again, or will be: beside many others it is
+// dropped. So a process that asks, and takes nothing, has little kept for it.
+func (w *World) queueAgain(to matching.Rank, it item) {
+	if len(w.all[to].queue) < maxAnswers {
+		w.queue(to, it)
+	}
+}
+
 func (w *World) queue(to matching.Rank, it item) {
 	p := w.all[to]
 	if p.err != nil {

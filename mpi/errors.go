@@ -60,6 +60,9 @@ func ofClosed(err error) error {
 // errGone: the other process takes this one for down, or for one that began anew.
 var errGone = errors.New("it has given this process up")
 
+// errUntaken: the other process asks on and on, and takes no answers.
+var errUntaken = fmt.Errorf("it has not taken %d answers", maxUntaken)
+
 // errUnreturned: a wait did not return, as a function of another port's, which ran in it, has
 // panicked or ended the goroutine.
 var errUnreturned = errors.New("a wait has not returned, by a function that was called in it")

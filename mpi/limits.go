@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"math"
+	"time"
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
@@ -21,6 +22,8 @@ const (
 	// DefaultOfferFrom is about where an offer costs as much as the copy at the receiver that it
 	// spares.
 	DefaultOfferFrom = 8 << 10
+	// offersAll is the OfferFrom of MBCF.
+	offersAll = 1
 	// MaxTag is the largest tag; the least is 0.
 	MaxTag = 1<<31 - 1
 
@@ -29,6 +32,16 @@ const (
 	maxEarly = 64
 	// maxRepeated bounds messages that have more bytes than the memory that they come from.
 	maxRepeated = 1 << 28
+	// maxAnswers is how much may be queued for a process where an answer is still added that it
+	// would ask for again.
+	maxAnswers = 256
+	// maxUntaken is how much is queued for a process at most, as answers to what it says: it is
+	// given up if it goes on. Credit holds one that takes what comes well below.
+	maxUntaken = 16 << 10
+	// offerPause is how often sends of collective operations that wait for offers are looked at:
+	// those go without that have waited from one time to the next. It is more than processes that
+	// share a core wait for it.
+	offerPause = 100 * time.Millisecond
 	// headers is how many messages a process may send to another one that takes none.
 	headers = 1024
 	// eagerMemory bounds the bytes of messages that a process keeps of all others together, unless

@@ -126,21 +126,21 @@ func (c *Comm) beginSend(r *Request, data []byte, to, tag int, synchronous bool)
 		r.completion.Complete(err)
 		return r
 	}
-	return c.send(r, c.context, c.members[to], int32(tag), synchronous)
+	return c.send(r, &matching.Send{
+		To: c.members[to], Envelope: matching.Envelope{Context: c.context, Tag: int32(tag)}, Synchronous: synchronous,
+	})
 }
 
-// send begins a send whose arguments are right.
-func (c *Comm) send(r *Request, context uint32, to matching.Rank, tag int32, synchronous bool) *Request {
-	w := c.w
+// send begins a send whose arguments are right, of the request's memory.
+func (c *Comm) send(r *Request, s *matching.Send) *Request {
+	w, to := c.w, s.To
 	w.mu.Lock()
 	if w.refuses(r, to) {
 		return r
 	}
 	defer w.expect(w.expected(to)) // also if the calls below do not return
-	r.send = matching.Send{
-		To: to, Envelope: matching.Envelope{Context: context, Tag: tag, Size: len(r.memory)},
-		Synchronous: synchronous, Owner: r,
-	}
+	r.send = *s
+	r.send.Size, r.send.Owner = len(r.memory), r
 	w.stats.Sent++
 	w.stats.SentBytes += uint64(len(r.memory))
 	if len(r.memory) > w.cfg.EagerLimit {
@@ -152,6 +152,9 @@ func (c *Comm) send(r *Request, context uint32, to matching.Rank, tag int32, syn
 	}
 	w.out = w.engine.Send(&r.send, w.out[:0])
 	w.act()
+	if s.Direct && !w.aging && w.engine.Held(&r.send) {
+		w.beginAging()
+	}
 	r.run()
 	return r
 }

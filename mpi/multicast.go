@@ -343,6 +343,12 @@ func (c *Comm) sendMulticast(rank int, d *wire.Multicast) {
 	c.w.queue(c.members[rank], item{raw: wire.AppendMulticast(nil, d)})
 }
 
+// answerMulticast is sendMulticast of what is asked for again. The caller holds World.mu.
+func (c *Comm) answerMulticast(rank int, d *wire.Multicast) {
+	d.Context = c.context
+	c.w.queueAgain(c.members[rank], item{raw: wire.AppendMulticast(nil, d)})
+}
+
 // takeMulticast takes in a frame of multicasts or, if it is reliable, a record. The caller holds
 // mu, and has what is queued carried out.
 func (w *World) takeMulticast(from matching.Rank, rec []byte, reliable bool) error {
@@ -374,7 +380,7 @@ func (w *World) takeMulticast(from matching.Rank, rec []byte, reliable bool) err
 // holds mu, and has what is queued carried out.
 func (w *World) sayLeft(to matching.Rank, context uint32) {
 	left := wire.Multicast{Kind: wire.Left, Context: context}
-	w.queue(to, item{raw: wire.AppendMulticast(nil, &left)})
+	w.queueAgain(to, item{raw: wire.AppendMulticast(nil, &left)})
 }
 
 // takeMulticast takes in what a process says. The caller holds World.mu.
@@ -400,7 +406,7 @@ func (c *Comm) takeMulticast(from matching.Rank, d *wire.Multicast, reliable boo
 		m.source(k, from).leave(c)
 	case wire.Waiting:
 		if s := m.source(k, from); int32(s.ended-d.Number) >= 0 {
-			c.sendMulticast(k, &wire.Multicast{Kind: wire.Have, Number: s.ended})
+			c.answerMulticast(k, &wire.Multicast{Kind: wire.Have, Number: s.ended})
 		} // else it hears so later, or asks again
 	case wire.Withdrawn:
 		if s := m.source(k, from); s.expects(d.Number) {

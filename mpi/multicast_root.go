@@ -178,9 +178,9 @@ func (m *multicasts) answer(c *Comm, rank int, number uint32) {
 	place := &m.root.kept[number%multicastWindow]
 	switch ahead := m.root.begun - number; {
 	case place.number == number && place.record != nil:
-		c.w.queue(c.members[rank], item{raw: bytes.Clone(place.record)})
+		c.w.queueAgain(c.members[rank], item{raw: bytes.Clone(place.record)})
 	case ahead < 1<<31 && !slices.Contains(m.root.waiting, number):
-		c.sendMulticast(rank, &wire.Multicast{Kind: wire.Withdrawn, Number: number})
+		c.answerMulticast(rank, &wire.Multicast{Kind: wire.Withdrawn, Number: number})
 	}
 }
 

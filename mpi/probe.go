@@ -27,7 +27,7 @@ func (c *Comm) Iprobe(from, tag int) (s Status, found bool, err error) {
 		return fromNobody, true, nil
 	}
 	w := c.w
-	w.ep.Progress()
+	w.poll()
 	w.mu.Lock()
 	if m := w.engine.Probe(&q); m != nil && !w.closed {
 		defer w.mu.Unlock()

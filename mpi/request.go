@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 
 	"github.com/rawlane/rawlane/mcd"
@@ -91,7 +92,7 @@ func (w *World) complete(r *Request, err error) {
 	}
 	r.completion.Complete(r.comm.failure(err))
 	r.completeAny()
-	if r.detached && w.ending && err != nil {
+	if r.detached && (w.ending || w.unplugged) && err != nil {
 		w.lost = append(w.lost, r)
 	}
 	if r.detached && !w.closed {
@@ -100,9 +101,23 @@ func (w *World) complete(r *Request, err error) {
 }
 
 // await waits for a completion, and polls meanwhile. Errors: ErrClosed, also if the endpoint alone
-// was closed; ctx's; the completion's.
+// was closed, which ends all requests; ctx's; the completion's.
 func (w *World) await(ctx context.Context, c *mcd.Completion) error {
-	return ofClosed(w.layer.Handler.Await(ctx, c))
+	err := ofClosed(w.layer.Handler.Await(ctx, c))
+	if errors.Is(err, ErrClosed) && !c.Done() {
+		w.endpointClosed()
+	}
+	return err
+}
+
+// poll polls once. An endpoint that was closed has nothing more: all requests end.
+func (w *World) poll() {
+	w.ep.Progress()
+	select {
+	case <-w.ep.Done():
+		_ = w.await(context.Background(), new(mcd.Completion)) // which comes back at once
+	default:
+	}
 }
 
 // awaitOutside is await by one that holds mu, which is given back meanwhile. It is held again
@@ -154,7 +169,7 @@ func (r *Request) Test() (s Status, done bool, err error) {
 		return noMessage, true, nil
 	}
 	if !r.completion.Done() {
-		r.comm.w.ep.Progress()
+		r.comm.w.poll()
 		if !r.completion.Done() {
 			return Status{}, false, nil
 		}
@@ -201,7 +216,7 @@ func (r *Request) takeBack() {
 	}
 	w := r.comm.w
 	w.mu.Lock()
-	window, closed := r.window, w.closed
+	window, closed := r.window, w.closed && !w.unplugged // else there is nobody to hear anything
 	r.window = nil
 	w.mu.Unlock()
 	if window == nil {

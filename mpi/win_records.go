@@ -170,6 +170,10 @@ func (w *World) receiveWindow(from memfifo.Sender, rec []byte) {
 		}
 	default:
 		at := v.comm.rankOf(rank)
+		if at >= 0 && len(v.members[at].queue) > maxUntaken {
+			w.giveUp(w.all[rank], errUntaken)
+			return
+		}
 		ok = at >= 0 && v.handle(v.members[at], &r, from)
 	}
 	if !ok {
@@ -343,7 +347,7 @@ func (v *window) sendOutside(m *member, rec []byte, wait bool) error {
 
 // sent reports whether nothing waits to be sent. The caller holds World.mu.
 func (v *window) sent() (bool, error) {
-	return !slices.ContainsFunc(v.members, func(m *member) bool { return m.busy }), nil
+	return !slices.ContainsFunc(v.members, func(m *member) bool { return m.busy && m.p.err == nil }), nil
 }
 
 // await waits until ready says that it is over. The caller holds World.mu, and ready is called with

@@ -33,7 +33,8 @@ type Config struct {
 	// Zero is DefaultEagerLimit.
 	EagerLimit int
 	// OfferFrom is the shortest receive, in bytes, that is offered to its sender, which then writes
-	// into its memory. Zero is DefaultOfferFrom; MBCF offers all: 1.
+	// into its memory. Zero is DefaultOfferFrom; MBCF offers all: 1. Then sends of collective
+	// operations wait for the offers, so that they are written whichever end is there first.
 	OfferFrom int
 	// Algorithms is the table by which collective operations choose. Nil is Algorithms().
 	Algorithms []Algorithm
@@ -103,33 +104,36 @@ type World struct {
 
 	multicasts *mcd.Port   // or nil: no algorithm has any
 	asking     *time.Timer // for multicasts that have not come
+	held       *time.Timer // of sends that wait for offers; mu guards it
 
 	windowsOnce   sync.Once // sets these two
 	windowHandler *memfifo.Handler
 	windowErr     error
 
-	mu       sync.Mutex // guards all below, and what says so elsewhere; taken inside memfifo's lock
-	closed   bool
-	ending   bool       // Close was called
-	lost     []*Request // what Bsend has sent, and nobody has received since
-	idle     sync.Cond  // an item was carried out
-	engine   *matching.Engine
-	out      []matching.Output // of the engine's last call
-	touched  []*process        // whose queues that has filled
-	incoming matching.Record   // that is being handled
-	gone     []byte            // memory of a record
-	active   *Request          // the first of those that are not complete
-	spare    spare
-	probes   []*probe
-	windows  map[uint32]*window // by context
-	leaving  []*window          // that were freed, and have something to send
-	contexts uint32             // how many this process has given to communicators
-	making   int                // communicators that are being made
-	early    []earlyRecord
-	probing  bool      // all processes are expected
-	awaited  []awaited // multicasts
-	nextAsk  time.Time // when asking fires; or zero
-	stats    Counters
+	mu        sync.Mutex // guards all below, and what says so elsewhere; taken inside memfifo's lock
+	closed    bool
+	unplugged bool       // the endpoint was closed before the world
+	ending    bool       // Close was called
+	lost      []*Request // what Bsend has sent, and nobody has received since
+	idle      sync.Cond  // an item was carried out
+	engine    *matching.Engine
+	out       []matching.Output // of the engine's last call
+	touched   []*process        // whose queues that has filled
+	incoming  matching.Record   // that is being handled
+	gone      []byte            // memory of a record
+	active    *Request          // the first of those that are not complete
+	spare     spare
+	probes    []*probe
+	windows   map[uint32]*window // by context
+	leaving   []*window          // that were freed, and have something to send
+	contexts  uint32             // how many this process has given to communicators
+	making    int                // communicators that are being made
+	early     []earlyRecord
+	probing   bool      // all processes are expected
+	awaited   []awaited // multicasts
+	nextAsk   time.Time // when asking fires; or zero
+	aging     bool      // held fires
+	stats     Counters
 }
 
 // process is one of the world's. World.mu guards what activemsg.Node does not.
@@ -281,6 +285,9 @@ func (w *World) receive(from memfifo.Sender, rec []byte) {
 	case err == nil && known && r.Kind == matching.Gone:
 		w.fail(from.Node(), errGone)
 		return
+	case known && len(w.all[rank].queue) > maxUntaken:
+		w.giveUp(w.all[rank], errUntaken)
+		return
 	}
 	w.out = w.out[:0]
 	switch {
@@ -354,6 +361,7 @@ func (w *World) fail(node mcd.NodeID, err error) {
 		p.err = ErrClosed
 	}
 	w.layer.KnowDown(node)
+	p.memory = nil
 	for k, it := range p.queue {
 		if r := it.request; r != nil && it.record.Kind != matching.Offer {
 			w.complete(r, p.err)
@@ -362,7 +370,7 @@ func (w *World) fail(node mcd.NodeID, err error) {
 			w.drop(it)
 		}
 	}
-	if p.queue = p.queue[:min(1, len(p.queue))]; !p.busy {
+	if p.queue = slices.Clone(p.queue[:min(1, len(p.queue))]); !p.busy {
 		p.queue = nil
 	}
 	w.wakeProbes()

@@ -27,6 +27,9 @@
 // from any source for instance. The paper rejects each offer that has crossed any message, and
 // never offers behind one.
 //
+// A collective operation's receive comes sooner or later, and its sender knows: such a send waits
+// for the offer, for a while.
+//
 // # Credit
 //
 // A message costs its sender one header of credit, and an eager one its bytes. What is kept is paid

@@ -56,6 +56,8 @@ type peer struct {
 	unbound []header // messages that no offer took, and that it is not known to have taken
 	taken   uint32   // how many it is known to have taken
 	waiting []*Send  // that have no credit
+	held    []*Send  // that wait for an offer
+	late    bool     // its offers are not waited for
 	headers int      // credit
 	bytes   int      // credit
 
@@ -122,7 +124,7 @@ func (e *Engine) Handle(from Rank, r *Record, data []byte, out []Output) ([]Outp
 func (e *Engine) Down(rank Rank, out []Output) []Output {
 	p := &e.peers[rank]
 	p.down = true
-	for _, s := range p.waiting {
+	for _, s := range slices.Concat(p.waiting, p.held) {
 		out = append(out, Output{Do: FailSend, Send: s})
 	}
 	e.sends.removeWhere(func(s *Send) bool {
@@ -135,7 +137,7 @@ func (e *Engine) Down(rank Rank, out []Output) []Output {
 		e.unoffer(p, r)
 		out = append(out, Output{Do: FailReceive, Receive: r})
 	}
-	p.waiting, p.posted, p.offers, p.unbound = nil, nil, nil, nil
+	p.waiting, p.held, p.posted, p.offers, p.unbound = nil, nil, nil, nil, nil
 	for _, m := range slices.Clone(p.kept) {
 		if m.fetch { // its bytes are gone
 			e.unkeep(m)

@@ -89,7 +89,8 @@ func runScript(t *testing.T, b []byte) {
 			receives = append(receives, r)
 			out = e.Post(r, nil)
 		case 1:
-			to := &matching.Send{To: matching.Rank(s.next() % 2), Synchronous: s.next()%2 > 0}
+			how := s.next()
+			to := &matching.Send{To: matching.Rank(s.next() % 2), Synchronous: how%2 > 0, Direct: how%4 > 1}
 			to.Envelope = matching.Envelope{Context: uint32(s.next() % 2), Tag: int32(s.next() % 3), Size: int(s.next())}
 			sends = append(sends, to)
 			out = e.Send(to, nil)
@@ -132,6 +133,8 @@ func runScript(t *testing.T, b []byte) {
 						size -= m.Size
 					}
 				}
+			case 13:
+				out, _ = e.Age(nil)
 			case 12:
 				if len(sends) > 0 {
 					if v := sends[int(s.next())%len(sends)]; !over[v] {

@@ -9,8 +9,13 @@ type Send struct {
 	Envelope
 	// Synchronous says that it is complete only once it is matched.
 	Synchronous bool
+	// Direct says that the receiver posts a receive of its source and tag for the message, or is
+	// about to: it waits for the offer.
+	Direct bool
 	// Owner is the driver's.
 	Owner any
+
+	aged bool // held since before the last Age
 }
 
 // HasOffer reports whether a send would be written into a receive that is offered.
@@ -47,8 +52,18 @@ func (e *Engine) Send(s *Send, out []Output) []Output {
 		return append(out, Output{Do: FailSend, Send: s})
 	}
 	if k := slices.IndexFunc(p.offers, func(o offer) bool { return o.takes(&s.Envelope) }); k >= 0 {
+		p.late = p.late && !s.Direct
 		return e.write(p, s, k, out)
 	}
+	if s.To != e.cfg.Rank && p.holds(s) { // nothing is offered to itself
+		p.held = append(p.held, s)
+		return out
+	}
+	return e.pushOrWait(p, s, out)
+}
+
+// pushOrWait sends a message that no offer takes, as soon as there is credit.
+func (e *Engine) pushOrWait(p *peer, s *Send, out []Output) []Output {
 	if len(p.waiting) == 0 && p.headers > 0 {
 		return e.push(p, s, false, out)
 	}
@@ -96,11 +111,8 @@ func (e *Engine) handleOffer(p *peer, r *Record, out []Output) ([]Output, error)
 		}
 	}
 	p.offers = append(p.offers, o)
-	for k, s := range p.waiting { // no other offer takes one of them
-		if o.takes(&s.Envelope) {
-			p.waiting = slices.Delete(p.waiting, k, k+1)
-			return e.write(p, s, len(p.offers)-1, out), nil
-		}
+	if s := p.takeFor(&o); s != nil { // no other offer takes one of them
+		return e.write(p, s, len(p.offers)-1, out), nil
 	}
 	return out, nil
 }
@@ -155,15 +167,17 @@ func (e *Engine) handleWithdraw(p *peer, r *Record, out []Output) []Output {
 	return append(out, Output{Do: Push, To: p.rank, Record: Record{Kind: Withdrawn, ID: r.ID}})
 }
 
-// CancelSend takes a send back that waits for credit. It returns false if there is none: then the
-// message is on its way.
+// CancelSend takes a send back that waits for credit, or for an offer. It returns false if it does
+// not: then the message is on its way.
 func (e *Engine) CancelSend(s *Send) bool {
 	p := &e.peers[s.To]
-	k := slices.Index(p.waiting, s)
-	if k >= 0 {
-		p.waiting = slices.Delete(p.waiting, k, k+1)
+	for _, list := range []*[]*Send{&p.waiting, &p.held} {
+		if k := slices.Index(*list, s); k >= 0 {
+			*list = slices.Delete(*list, k, k+1)
+			return true
+		}
 	}
-	return k >= 0
+	return false
 }
 
 // Requested returns the send of this process that a Request to itself has named.

@@ -48,6 +48,9 @@ var kindNames = [...]string{
 	Withdraw: "offers withdrawn", Withdrawn: "confirmed so", Credit: "credits", Waiting: "waits for credit",
 }
 
+// collectives is the context of direct sends, in which no receive takes any tag.
+const collectives = 2
+
 // request is the key of a send in asked.
 func request(to Rank, id uint64) uint64 { return uint64(to)<<56 ^ id }
 
@@ -101,24 +104,28 @@ func (c *cluster) run(operations int) {
 			c.deliver()
 		}
 	}
-	for c.wrong == "" && c.deliver() {
+	for c.wrong == "" && (c.deliver() || c.age()) {
 	}
 	c.check()
 }
 
 func (c *cluster) operate(tags int) {
 	r := c.ranks[c.random.Below(len(c.ranks))]
-	pattern := Pattern{Rank(c.random.Below(c.cfg.Size)), uint32(c.random.Below(2)), int32(c.random.Below(tags))}
+	pattern := Pattern{Rank(c.random.Below(c.cfg.Size)), uint32(c.random.Below(3)), int32(c.random.Below(tags))}
 	if c.random.Hits(.3) {
 		pattern.Source = AnySource
 	}
 	if c.random.Hits(.3) {
 		pattern.Tag = AnyTag
 	}
-	switch c.random.Below(12) {
+	if pattern.Context == collectives && pattern.Tag == AnyTag {
+		pattern.Tag = 0
+	}
+	switch c.random.Below(13) {
 	case 0, 1, 2, 3, 4:
 		s := &send{Send: Send{To: Rank(c.random.Below(c.cfg.Size)), Synchronous: c.random.Hits(.2)}}
-		s.Envelope = Envelope{uint32(c.random.Below(2)), int32(c.random.Below(tags)), c.random.Below(150)}
+		s.Envelope = Envelope{uint32(c.random.Below(3)), int32(c.random.Below(tags)), c.random.Below(150)}
+		s.Direct = s.Context == collectives && c.random.Hits(.7)
 		s.Owner, s.from = s, r.me
 		r.sends = append(r.sends, s)
 		c.carryOut(r, nil, r.Send(&s.Send, nil))
@@ -134,7 +141,21 @@ func (c *cluster) operate(tags int) {
 		}
 	case 11:
 		c.probe(r, pattern)
+	case 12:
+		c.age()
 	}
+}
+
+// age has sends go without an offer that have waited for one. It reports whether any still wait, or
+// have gone.
+func (c *cluster) age() (some bool) {
+	for _, r := range c.ranks {
+		out, left := r.Age(nil)
+		c.counts["aged"] += len(out)
+		some = some || left || len(out) > 0
+		c.carryOut(r, nil, out)
+	}
+	return some
 }
 
 func (c *cluster) newReceive(r *rank, p Pattern) *receive {
