@@ -77,8 +77,9 @@ func (p *PortTable) WriteCisco(w io.Writer) error {
 		all := vidsOf(ports)
 		fmt.Fprint(b, "! switches without ISL refuse the lines with \"encapsulation\": they do without\n")
 		if len(all) > 0 && all[len(all)-1] >= ciscoExtended {
-			fmt.Fprintf(b, "! VLANs from %d on are refused unless VTP is in transparent mode or off, or has version 3:\n"+
-				"! see \"show vtp status\", and give \"vtp mode transparent\" first\n", ciscoExtended)
+			fmt.Fprintf(b, "! VLANs from %d on are refused, unless VTP is transparent, off or of version 3:\n",
+				ciscoExtended)
+			fmt.Fprint(b, "! see \"show vtp status\", and give \"vtp mode transparent\" first\n")
 		}
 		for _, v := range all {
 			if v != ciscoDefault {
