@@ -97,6 +97,8 @@ type FailoverConfig struct {
 const (
 	// DefaultProbe is the default of FailoverConfig.Probe.
 	DefaultProbe = 100 * time.Millisecond
+	// DefaultWaitToRestore is the default of FailoverConfig.WaitToRestore.
+	DefaultWaitToRestore = 5 * time.Second
 	// MaxFailoverVIDs is the number of VIDs that fit a short frame's worth of probe.
 	MaxFailoverVIDs = 64
 	// maxFailoverTime bounds the times of a FailoverConfig, and maxMisses its misses: a product of
@@ -130,6 +132,6 @@ func (c *FailoverConfig) complete() error {
 	c.StandbyInterval = max(c.Probe, cmp.Or(c.StandbyInterval, time.Second))
 	c.Timeout = cmp.Or(c.Timeout, 50*time.Millisecond)
 	c.Misses = cmp.Or(c.Misses, 3)
-	c.WaitToRestore = cmp.Or(c.WaitToRestore, 5*time.Second)
+	c.WaitToRestore = cmp.Or(c.WaitToRestore, DefaultWaitToRestore)
 	return nil
 }

@@ -44,6 +44,9 @@ import (
 //
 // Pairs that no VID of the plan connects are left out: see Notices.
 //
+// Where nodes have a Failover, it knows more: a pair that it has put on another VID is left alone
+// until it takes that back, and no pair is put on a VID that carries nothing between its nodes.
+//
 // Counters of nodes may be missing, for a while or always. The pairs of these nodes do not change,
 // and their last rates go on to count, but for those to nodes that send them nothing any more.
 //
@@ -73,6 +76,10 @@ type Controller struct {
 	fast    map[int]bool       // nodes that were told of: they send more than their cables carry
 
 	external map[plan.Pair]int // periods in a row in which a pair used another VID than plan says
+
+	samples    map[int]Sample     // of this period, by node: what failovers tell
+	avoided    avoided            // in the period that has ended
+	failedOver map[plan.Pair]bool // pairs whose VID in plan is a failover's
 }
 
 // NewController returns a controller for a network in which the plan is in force at now. Errors:
@@ -95,6 +102,7 @@ func NewController(
 		meter: newMeter(t), estimator: newDemandEstimator(t),
 		rests: make(map[plan.Pair]rest), external: make(map[plan.Pair]int),
 		cutOff: make(map[plan.Pair]bool), fast: make(map[int]bool),
+		samples: make(map[int]Sample), failedOver: make(map[plan.Pair]bool),
 	}
 	c.vids = c.plan.Usable(c.topology).VIDs()
 	return c, nil
@@ -122,6 +130,7 @@ func (c *Controller) Replace(p *plan.Plan) error {
 	c.vids = c.plan.Usable(c.topology).VIDs()
 	clear(c.external)
 	clear(c.cutOff)
+	clear(c.failedOver)
 	return nil
 }
 
@@ -132,7 +141,13 @@ func (c *Controller) Deadline() (at monotime.Time, ok bool) { return c.deadline,
 // Observe takes a sample. Of several from one node in a period the last one counts. A sample must
 // leave out destinations that are not nodes of the plan, such as groups. The error, ErrBadSample,
 // names the fault of a sample, which is ignored then.
-func (c *Controller) Observe(s Sample) error { return c.meter.observe(s) }
+func (c *Controller) Observe(s Sample) error {
+	err := c.meter.observe(s)
+	if err == nil {
+		c.samples[s.Node] = s
+	}
+	return err
+}
 
 // Plan returns the plan in force, as far as the controller knows. The caller must not change it.
 func (c *Controller) Plan() *plan.Plan { return c.plan }
@@ -178,6 +193,8 @@ func (c *Controller) Advance(now monotime.Time, out []Decision) []Decision {
 	}
 	c.deadline = now.Add(c.cfg.Period)
 	c.notices = nil
+	c.avoided = avoidedBy(c.samples)
+	clear(c.samples)
 	seen, ok := c.meter.endPeriod()
 	if !ok {
 		return out // the first samples: there is nothing to compare them with

@@ -114,7 +114,7 @@ func (c *Controller) better(now monotime.Time) (next *plan.Plan, r optimize.Repo
 		return nil, r, false
 	}
 	next, r, err := optimize.Plan(c.topology, c.mean, c.plan, optimize.Options{
-		PerChange: perChange, Keep: c.keep(now), Batch: c.cfg.MaxChanges,
+		PerChange: perChange, Keep: c.keep(now), Avoid: c.avoided.isDown, Batch: c.cfg.MaxChanges,
 		MinGain: c.cfg.Gain, GainPerChange: c.cfg.Cost,
 		Effort: effort(len(c.mean), len(c.topology.VLANs)),
 	})
@@ -124,12 +124,12 @@ func (c *Controller) better(now monotime.Time) (next *plan.Plan, r optimize.Repo
 // effort is that of a period's search.
 func effort(flows, vids int) int { return max(1, min(triesPerPath*flows*vids, maxEffort)) }
 
-// keep returns the test for pairs that are left alone: those that rest, and those with a node whose
-// counters are missing.
+// keep returns the test for pairs that are left alone: those that rest, those with a node whose
+// counters are missing, and those that a failover has moved.
 func (c *Controller) keep(now monotime.Time) func(plan.Pair) bool {
 	missing := func(node int) bool { return c.meter.nodes[node].missing || c.meter.nodes[node].last == nil }
 	return func(p plan.Pair) bool {
-		return missing(p.A) || missing(p.B) || now.Before(c.rests[p].until)
+		return missing(p.A) || missing(p.B) || now.Before(c.rests[p].until) || c.avoided.moved[p]
 	}
 }
 
@@ -156,6 +156,9 @@ func (c *Controller) evaluate(now monotime.Time, demand traffic.Matrix) (back []
 		if c.plan.PairVID(ch.Pair.A, ch.Pair.B) != ch.From {
 			continue // an external change came since
 		}
+		if c.avoided.moved[ch.Pair] || c.avoided.isDown(ch.Pair, ch.To) {
+			continue // the VID before is worse than any load
+		}
 		undo[ch.Pair] = ch.To
 		c.dampen(now, ch.Pair)
 		d = Decision{At: now, Change: ch, Reason: Revert, Why: c.explainRevert(hop, is, would)}
@@ -181,6 +184,19 @@ func (c *Controller) dampen(now monotime.Time, p plan.Pair) {
 	c.rests[p] = r
 }
 
+// explainExternal says who has given a pair the VID that its frames have.
+func (c *Controller) explainExternal(p plan.Pair) string {
+	switch {
+	case c.avoided.moved[p]:
+		c.failedOver[p] = true
+		return "its frames have that VID: a failover has moved it"
+	case c.failedOver[p]:
+		delete(c.failedOver, p)
+		return "its frames have that VID: a failover has taken it back"
+	}
+	return "its frames have that VID: somebody else has changed it"
+}
+
 // adopt takes over external changes: pairs that keep using another VID of the plan than planned.
 // They rest.
 func (c *Controller) adopt(now monotime.Time, seen observation) {
@@ -199,8 +215,7 @@ func (c *Controller) adopt(now monotime.Time, seen observation) {
 		changed[p] = used
 		c.dampen(now, p)
 		c.note(Decision{
-			At: now, Change: plan.Change{Pair: p, From: should, To: used}, Reason: External,
-			Why: "its frames have that VID: somebody else has changed it",
+			At: now, Change: plan.Change{Pair: p, From: should, To: used}, Reason: External, Why: c.explainExternal(p),
 		})
 	}
 	if len(changed) == 0 {

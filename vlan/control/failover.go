@@ -281,6 +281,35 @@ func (f *Failover) VID(mac transport.MAC) (vid transport.VID, ok bool) {
 	return p.current.vid, true
 }
 
+// Default returns the VID that frames to groups and to all should have, which prefer one VID and
+// have another one now: the VID by which most peers are reached. A path counts that is up, or that
+// its pair uses and that is not down, so that such frames move and go back with the pairs. Of
+// equals the preferred VID comes first, then the one that they have, then the lowest. While no peer
+// is reached nothing changes.
+func (f *Failover) Default(prefer, now transport.VID) transport.VID {
+	if len(f.peers) == 0 {
+		return prefer
+	}
+	reached, most := make(map[transport.VID]int), 0
+	for _, p := range f.peers {
+		for _, path := range p.paths {
+			if s := f.rank(path); s <= PathSuspect || s != PathDown && path == p.current {
+				reached[path.vid]++
+				most = max(most, reached[path.vid])
+			}
+		}
+	}
+	if most == 0 {
+		return now
+	}
+	for _, vid := range append([]transport.VID{prefer, now}, f.cfg.VIDs...) {
+		if reached[vid] == most {
+			return vid
+		}
+	}
+	return now
+}
+
 // IsDown reports whether a peer is watched, and its path by a VID carries nothing.
 func (f *Failover) IsDown(mac transport.MAC, vid transport.VID) bool {
 	p := f.peers[mac]

@@ -43,6 +43,10 @@ type Sample struct {
 	Node int
 	At   monotime.Time // on the reader's clock
 	Sent []SentTo
+	// Of a node with a failover: the paths that pairs must not be put on, and the nodes to which it
+	// has put frames on another VID than they prefer.
+	Down  []DownPath
+	Moved []int
 }
 
 // SentTo is how much a node has sent to another with one VID, since an instant that stays the same:

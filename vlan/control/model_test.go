@@ -24,6 +24,7 @@ type model struct {
 	now     monotime.Time
 	bytes   []map[counterKey]float64 // by node
 	control *control.Controller
+	tell    func(*control.Sample) // of failovers; may be nil
 
 	rates   []float64 // of want's flows, until it or plan changes
 	ratesOf *plan.Plan
@@ -73,6 +74,9 @@ func (m *model) sample(node int) control.Sample {
 	s := control.Sample{Node: node, At: m.now}
 	for k, n := range m.bytes[node] {
 		s.Sent = append(s.Sent, control.SentTo{Node: k.to, VID: k.vid, Bytes: uint64(n)})
+	}
+	if m.tell != nil {
+		m.tell(&s)
 	}
 	return s
 }

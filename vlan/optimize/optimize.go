@@ -38,6 +38,10 @@ type Options struct {
 	Batch int
 	// Keep reports which pairs must keep their VID. It may be nil.
 	Keep func(plan.Pair) bool
+	// Avoid reports which VIDs a pair must not change to, as those that carry nothing between its
+	// nodes. It may be nil. A pair whose VID does not connect it, and that is to avoid all that do,
+	// gets one of these.
+	Avoid func(plan.Pair, transport.VID) bool
 	// Effort bounds a search, in paths that are tried; 0 is DefaultEffort. A proof may take a
 	// sixteenth more. Where what it finds is not for use, as it gains too little or as none of its
 	// changes can be the first of a Batch, a second search for a plan of few changes may take as

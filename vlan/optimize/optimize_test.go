@@ -62,6 +62,9 @@ func TestOptimizeKeepsItsPromises(t *testing.T) {
 		if seed%2 == 0 {
 			opt.Keep = func(p plan.Pair) bool { return p.A%2 == 0 }
 		}
+		if seed%3 == 0 {
+			opt.Avoid = func(p plan.Pair, vid transport.VID) bool { return (p.A+p.B+int(vid))%2 == 0 }
+		}
 		plan, r, err := optimize.Plan(top, demand, from, opt)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -77,6 +80,11 @@ func TestOptimizeKeepsItsPromises(t *testing.T) {
 			t.Errorf("seed %d: %d changes, want %d at most", seed, after.changed, opt.MaxChanges)
 		}
 		checkChanges(t, seed, from, plan, demand, opt.Keep)
+		for _, c := range r.Changes {
+			if opt.Avoid != nil && opt.Avoid(c.Pair, c.To) {
+				t.Errorf("seed %d: %v, which was to be avoided", seed, c)
+			}
+		}
 		again, _, _ := optimize.Plan(top, demand, from, opt)
 		if !reflect.DeepEqual(plan, again) {
 			t.Errorf("seed %d: another plan when asked again", seed)

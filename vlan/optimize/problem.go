@@ -50,8 +50,8 @@ type pairDemand struct {
 	forth, back int64 // units from A to B, and back
 	start       int32 // the choice of the current plan, or noChoice
 	// paths has the hops from A to B of each choice, by Hop.Index. Choices that do not connect the
-	// pair are nil, and all but one if it must keep that. Pairs of the same switches share it, and
-	// those that keep a choice with others that do.
+	// pair are nil, and so are those that Options forbid it. Pairs of the same switches share it if
+	// they may choose the same.
 	paths [][]int32
 }
 
@@ -85,7 +85,7 @@ func newProblem(
 		return nil, err
 	}
 	p.addPairs(demand)
-	if err := p.connect(paths, opt.Keep, maxPathTable); err != nil {
+	if err := p.connect(paths, opt, maxPathTable); err != nil {
 		return nil, err
 	}
 	p.listHops()
@@ -176,9 +176,9 @@ func (p *problem) addPairs(demand traffic.Matrix) {
 
 // connect gives each pair its paths, and its choice in the current plan. All paths together have at
 // most as many hops.
-func (p *problem) connect(paths *topology.Paths, keep func(plan.Pair) bool, most int) error {
+func (p *problem) connect(paths *topology.Paths, opt Options, most int) error {
 	rows := make(map[[2]int][][]int32) // by the two switches
-	kept := make(map[[3]int][][]int32) // by these and the choice
+	parts := make(map[[2]int]map[string][][]int32)
 	hops := 0
 	for i := range p.pairs {
 		d := &p.pairs[i]
@@ -196,23 +196,45 @@ func (p *problem) connect(paths *topology.Paths, keep func(plan.Pair) bool, most
 				return fmt.Errorf("%w: the paths of these pairs have more than %d hops"+
 					" (optimise a part of the network)", traffic.ErrInvalid, most)
 			}
-			rows[key] = row
+			rows[key], parts[key] = row, make(map[string][][]int32)
 		}
 		d.paths = row
 		d.start = int32(slices.Index(p.vids, p.current.PairVID(d.pair.A, d.pair.B)))
 		if d.start >= 0 && d.paths[d.start] == nil {
 			d.start = noChoice
 		}
-		if d.start >= 0 && keep != nil && keep(d.pair) {
-			only := [3]int{key[0], key[1], int(d.start)}
-			if kept[only] == nil {
-				kept[only] = make([][]int32, len(row))
-				kept[only][d.start] = row[d.start]
-			}
-			d.paths = kept[only]
-		}
+		p.restrict(d, opt, parts[key])
 	}
 	return nil
+}
+
+// restrict takes the paths from a pair that it must not choose. Parts of the row of all paths
+// between its switches, by which of them they have, are shared.
+func (p *problem) restrict(d *pairDemand, opt Options, parts map[string][][]int32) {
+	isKept := d.start >= 0 && opt.Keep != nil && opt.Keep(d.pair)
+	if !isKept && opt.Avoid == nil {
+		return
+	}
+	part, some := make([]byte, len(d.paths)), false
+	for c, path := range d.paths {
+		if c == int(d.start) || path != nil && !isKept && !opt.Avoid(d.pair, p.vids[c]) {
+			part[c], some = 1, true
+		}
+	}
+	if !some {
+		return
+	}
+	row := parts[string(part)]
+	if row == nil {
+		row = make([][]int32, len(d.paths))
+		for c, is := range part {
+			if is == 1 {
+				row[c] = d.paths[c]
+			}
+		}
+		parts[string(part)] = row
+	}
+	d.paths = row
 }
 
 // pathsOf returns the paths of a pair by each choice. The error is that of the last one if none

@@ -25,10 +25,10 @@ func TestPathTableIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	const hops = 3 * 2 * 2 // pairs, VIDs, up and down
-	if err := p.connect(paths, nil, hops); err != nil {
+	if err := p.connect(paths, Options{}, hops); err != nil {
 		t.Errorf("%d hops: %v", hops, err)
 	}
-	if err := p.connect(paths, nil, hops-1); !errors.Is(err, traffic.ErrInvalid) {
+	if err := p.connect(paths, Options{}, hops-1); !errors.Is(err, traffic.ErrInvalid) {
 		t.Errorf("a hop too many: %v", err)
 	}
 }

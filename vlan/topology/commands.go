@@ -49,6 +49,12 @@ const (
 	ciscoReserved transport.VID = 1002
 	ciscoLast     transport.VID = 1005
 
+	// ciscoExtended is the first VID of the extended range, which VTP's versions 1 and 2 leave to
+	// switches in transparent mode.
+	ciscoExtended transport.VID = 1006
+	// ciscoDescription is how long a description may be, in bytes.
+	ciscoDescription = 240
+
 	// runsPerLine is the number of runs of VIDs in a command: at most 90 characters, of 255 that
 	// switches take.
 	runsPerLine = 10
@@ -57,7 +63,8 @@ const (
 // WriteCisco writes, for each switch, its VLANs and ports in the manner of Cisco's IOS, which many
 // makers follow: trunks with the VLANs of the topology and no others, and no spanning tree protocol
 // for these. The ports are GigabitEthernet1/0/1 and so on, or PortOptions.Name. Frames without a
-// tag are in a VLAN that no port lets through, or in PortOptions.Untagged. The error is ErrInvalid,
+// tag are in a VLAN that no port lets through, or in PortOptions.Untagged. In names, "_" stands for
+// "?", and what is longer than a description may be is cut off. The error is ErrInvalid,
 // for VIDs that such switches reserve, or if no VID is left for frames without a tag.
 func (p *PortTable) WriteCisco(w io.Writer) error {
 	native, err := p.unusedVID()
@@ -66,8 +73,14 @@ func (p *PortTable) WriteCisco(w io.Writer) error {
 	}
 	b := bufio.NewWriter(w)
 	p.bySwitch(func(name string, ports []Port) {
-		fmt.Fprintf(b, "! on %s\nconfigure terminal\n", name)
+		fmt.Fprintf(b, "! on %s\nconfigure terminal\n", ciscoText(name))
 		all := vidsOf(ports)
+		fmt.Fprint(b, "! switches without ISL refuse the lines with \"encapsulation\": they do without\n")
+		if len(all) > 0 && all[len(all)-1] >= ciscoExtended {
+			fmt.Fprintf(b, "! VLANs from %d on are refused, unless VTP is transparent, off or of version 3:\n",
+				ciscoExtended)
+			fmt.Fprint(b, "! see \"show vtp status\", and give \"vtp mode transparent\" first\n")
+		}
 		for _, v := range all {
 			if v != ciscoDefault {
 				fmt.Fprintf(b, "vlan %d\n exit\n", v)
@@ -105,7 +118,7 @@ func (p *PortTable) unusedVID() (transport.VID, error) {
 
 func (p *PortTable) writeCiscoPort(b *bufio.Writer, port Port, native transport.VID) {
 	name := p.opt.portName(port.Number, "GigabitEthernet1/0/%d")
-	fmt.Fprintf(b, "interface %s\n description to %s\n", name, p.Leads(port))
+	fmt.Fprintf(b, "interface %s\n description %s\n", name, ciscoText("to "+p.Leads(port)))
 	allowed := vidsOf([]Port{port})
 	if len(allowed) == 0 {
 		fmt.Fprint(b, " shutdown\n exit\n")
@@ -114,13 +127,25 @@ func (p *PortTable) writeCiscoPort(b *bufio.Writer, port Port, native transport.
 	if port.Untagged != 0 {
 		native = port.Untagged
 	}
-	fmt.Fprintf(b, " switchport mode trunk\n switchport trunk native vlan %d\n", native)
+	// First: a switch that knows ISL, too, refuses to be a trunk until it is told which of the two.
+	fmt.Fprint(b, " switchport trunk encapsulation dot1q\n switchport mode trunk\n")
+	fmt.Fprintf(b, " switchport trunk native vlan %d\n", native)
 	add := ""
 	for line := range slices.Chunk(runs(allowed), runsPerLine) {
 		fmt.Fprintf(b, " switchport trunk allowed vlan %s%s\n", add, strings.Join(line, ","))
 		add = "add "
 	}
 	fmt.Fprint(b, " no shutdown\n exit\n")
+}
+
+// ciscoText is a text as the session of such a switch takes it: without "?", which asks for help
+// wherever it stands, and cut to ciscoDescription bytes, behind a whole character.
+func ciscoText(text string) string {
+	text = strings.ReplaceAll(text, "?", "_")
+	if len(text) > ciscoDescription {
+		text = strings.ToValidUTF8(text[:ciscoDescription], "")
+	}
+	return text
 }
 
 // vidsOf returns the VLANs of some ports, ascending.

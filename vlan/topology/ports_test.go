@@ -195,6 +195,44 @@ func TestCiscoSplitsLongLists(t *testing.T) {
 	}
 }
 
+// What is pasted into a session is taken as it is: a question mark would ask for help in the midst of a
+// line, and a description has 240 bytes at most.
+func TestCiscoTakesAnyName(t *testing.T) {
+	long := strings.Repeat("é", 127)
+	net := &topology.Topology{
+		Switches: []string{"leaf?"},
+		Hosts:    []topology.Host{{Name: "who?", Rate: topology.Gbps}, {Name: long, Rate: topology.Gbps}},
+		VLANs:    []topology.VLAN{{VID: 5}},
+	}
+	var b strings.Builder
+	if err := vlantest.Must(net.Ports(topology.PortOptions{})).WriteCisco(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"! on leaf_\n", " description to who_\n", " description to " + long[:236] + "\n"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+	if strings.Contains(b.String(), "?") {
+		t.Errorf("a question mark in\n%s", b.String())
+	}
+}
+
+// VLANs of the extended range are told of, where there are some.
+func TestCiscoTellsOfVTP(t *testing.T) {
+	for vid, want := range map[transport.VID]bool{5: false, 1001: false, 1006: true, 4093: true} {
+		net := vlantest.Must(topology.FatTree(2, 2, 1))
+		net.VLANs[1].VID = vid
+		var b strings.Builder
+		if err := vlantest.Must(net.Ports(topology.PortOptions{})).WriteCisco(&b); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(b.String(), `! see "show vtp status", and give "vtp mode transparent" first`) != want {
+			t.Errorf("VID %d: told of VTP: %v, want %v", vid, !want, want)
+		}
+	}
+}
+
 func ExampleTopology_Ports() {
 	net, err := topology.FatTree(2, 2, 1)
 	if err != nil {
@@ -268,10 +306,12 @@ func ExamplePortTable_WriteCisco() {
 	// Output:
 	// ! on leaf0
 	// configure terminal
+	// ! switches without ISL refuse the lines with "encapsulation": they do without
 	// vlan 2
 	//  exit
 	// interface Ethernet1
 	//  description to node0
+	//  switchport trunk encapsulation dot1q
 	//  switchport mode trunk
 	//  switchport trunk native vlan 4094
 	//  switchport trunk allowed vlan 1-2
@@ -279,6 +319,7 @@ func ExamplePortTable_WriteCisco() {
 	//  exit
 	// interface Ethernet2
 	//  description to top0:1
+	//  switchport trunk encapsulation dot1q
 	//  switchport mode trunk
 	//  switchport trunk native vlan 4094
 	//  switchport trunk allowed vlan 1

@@ -33,7 +33,8 @@ type Table struct {
 	Prepared    *Prepared     `json:"prepared,omitempty"` // a change that waits for its commit
 }
 
-// Pair is a VID for a pair, over the plan.
+// Pair is a VID for a pair, over the plan. One with transport.Broadcast as B, by a failover, is
+// that of the default route.
 type Pair struct {
 	Change
 	By      string `json:"by"` // operator, failover, or session N
@@ -198,11 +199,15 @@ type Health struct {
 	// Started is when the manager started: another instant than before means that it was restarted.
 	Started  time.Time `json:"started"`
 	Failover bool      `json:"failover"` // the paths are watched
-	// PathsDown is the number of watched paths that carry nothing, and Unreachable the nodes to
-	// which all paths are down, by name or address: at most MaxShown. Neither is the manager's
-	// fault.
-	PathsDown   int      `json:"paths_down"`
-	Unreachable []string `json:"unreachable,omitempty"`
+	// PathsDown is the number of watched paths that carry nothing, PathsRestoring that of those
+	// that answer again and have not held for long enough yet. Unreachable are the nodes to which
+	// all paths are down, and MissedByDefault those to which the path by the VID of frames to
+	// groups and to all is, and another one is not; by name or address, at most MaxShown of each.
+	// None of it is the manager's fault.
+	PathsDown       int      `json:"paths_down"`
+	PathsRestoring  int      `json:"paths_restoring,omitempty"`
+	Unreachable     []string `json:"unreachable,omitempty"`
+	MissedByDefault []string `json:"missed_by_default,omitempty"`
 }
 
 // Failover is what a node's failover watches.
@@ -223,5 +228,10 @@ type Path struct {
 	Preferred bool          `json:"preferred"`
 }
 
-// PathDown is the State of a path that carries nothing.
-const PathDown = "down"
+// States of a Path: see control.PathState.
+const (
+	PathUp            = "up"
+	PathSuspect       = "suspect"
+	PathWaitToRestore = "wait-to-restore"
+	PathDown          = "down" // it carries nothing
+)

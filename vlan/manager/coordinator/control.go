@@ -45,8 +45,9 @@ type ControlOptions struct {
 // cannot read, or that have another plan since they were away. It takes over plans that others
 // apply; while nodes that were there all the time have different plans it changes nothing. The
 // logger receives which nodes these are, also for the seconds that a decision under way may last
-// behind the end of ctx. What programs set for single pairs stays over the plan,
-// and is taken as it is; what operators set becomes part of the next plan.
+// behind the end of ctx. What programs set for single pairs stays over the plan, and is taken as it
+// is; what operators set becomes part of the next plan. Pairs that a failover has put on another
+// VID are left alone, and none is put on a VID that a failover of its nodes keeps it off.
 //
 // Source: VFREC §3.2, the autonomous control that the paper leaves open.
 func Control(ctx context.Context, managers []*manager.Client, o ControlOptions) error {
@@ -116,10 +117,24 @@ func (c *loop) read(ctx context.Context) error {
 			_ = n.readTable(ctx) // notes its error
 		}
 		if n.err == nil {
+			n.readPaths(ctx)
+		}
+		if n.err == nil {
 			n.readCounters(ctx)
 		}
 		return n.err
 	})
+}
+
+// readPaths reads a node's paths, where some may not be used: there are many, and mostly all are
+// up.
+func (n *member) readPaths(ctx context.Context) {
+	n.paths = nil
+	if n.health.PathsDown+n.health.PathsRestoring > 0 {
+		var f api.Failover
+		f, n.err = n.client.Failover(ctx)
+		n.paths = f.Paths
+	}
 }
 
 // readCounters reads a node's counters, and notes when: others may take longer.
@@ -314,7 +329,7 @@ func (c *loop) observe() error {
 	return errors.Join(errs...)
 }
 
-// sampleOf makes a sample of a node's counters, less those of other plans' nodes.
+// sampleOf makes a sample of a node's counters and paths, less those of other plans' nodes.
 func sampleOf(n *member, number map[transport.MAC]int) control.Sample {
 	self := number[n.table.MAC]
 	sample := control.Sample{Node: self, At: n.counted}
@@ -322,6 +337,18 @@ func sampleOf(n *member, number map[transport.MAC]int) control.Sample {
 		to, listed := number[count.Dst]
 		if listed && to != self {
 			sample.Sent = append(sample.Sent, control.SentTo{Node: to, VID: count.VID, Bytes: count.Bytes})
+		}
+	}
+	for _, path := range n.paths {
+		to, listed := number[path.Peer]
+		if !listed || to == self {
+			continue
+		}
+		if path.State == api.PathDown || path.State == api.PathWaitToRestore {
+			sample.Down = append(sample.Down, control.DownPath{Node: to, VID: path.VID})
+		}
+		if path.Used && !path.Preferred {
+			sample.Moved = append(sample.Moved, to)
 		}
 	}
 	return sample

@@ -29,6 +29,15 @@ func ReadTwice(ctx context.Context, node *manager.Client) error {
 	return errors.Join(c.read(ctx), c.read(ctx))
 }
 
+// SampleOf reads a node as a control does, and returns what its controller is told.
+func SampleOf(ctx context.Context, node *manager.Client, p *plan.Plan) (control.Sample, error) {
+	c := &loop{nodes: membersOf([]*manager.Client{node})}
+	if err := c.read(ctx); err != nil {
+		return control.Sample{}, err
+	}
+	return sampleOf(c.nodes[0], numbersOf(p)), nil
+}
+
 // Periods is a control whose periods a test begins.
 type Periods struct {
 	c   *loop

@@ -24,11 +24,12 @@ type member struct {
 	health   api.Health             // for a survey and a control
 	err      error                  // of the latest request, but for those that undo a change
 	past     *api.Past              // what the node had before its present plan, for a rollback
-	counters api.Counters           // for a control, as the next three
-	counted  monotime.Time          // when the counters were read
-	started  time.Time              // the manager, when it was last read with the plan in force
-	away     bool                   // it could not be read, or was restarted, since then
-	state    NodeState              // for a change, as the next
+	paths    []api.Path             // for a control, as the next four; nil: all are up
+	counters api.Counters
+	counted  monotime.Time // when the counters were read
+	started  time.Time     // the manager, when it was last read with the plan in force
+	away     bool          // it could not be read, or was restarted, since then
+	state    NodeState     // for a change, as the next
 	answer   api.Committed
 	replaced bool // it has another plan since the change
 }
@@ -144,13 +145,43 @@ func unwell(all []*member) error {
 		case len(h.Unreachable) > 0:
 			nodes = append(nodes, fmt.Sprintf("%s: no path to %s", m.label(), listSome(h.Unreachable, ", ")))
 		case h.PathsDown > 0:
-			nodes = append(nodes, fmt.Sprintf("%s: paths down: %d", m.label(), h.PathsDown))
+			nodes = append(nodes, fmt.Sprintf("%s: paths down: %d%s", m.label(), h.PathsDown, m.aboutDefault()))
 		}
 	}
 	if len(nodes) == 0 {
 		return nil
 	}
 	return fmt.Errorf("%w: %s%s", ErrUnwell, listSome(nodes, "; "), which)
+}
+
+// aboutDefault says, behind a comma, what is wrong with the VID of a node's frames to groups and to
+// all, if something is.
+func (m *member) aboutDefault() string {
+	vid := m.vidTo(transport.Broadcast)
+	about := ""
+	if m.laidOver[transport.Broadcast] {
+		about = fmt.Sprintf(", default VID %d: groups and all go by VID %d", m.plannedDefault(), vid)
+	}
+	switch missed := listSome(m.health.MissedByDefault, ", "); {
+	case missed == "":
+		return about
+	case about == "":
+		return fmt.Sprintf(", default VID %d does not reach %s", vid, missed)
+	default:
+		return fmt.Sprintf("%s, and do not reach %s", about, missed)
+	}
+}
+
+// plannedDefault is the default VID of a member by its plan, or 0.
+func (m *member) plannedDefault() transport.VID {
+	if m.table.Plan == nil {
+		return 0
+	}
+	node, ok := m.table.Plan.NodeOf(m.table.MAC)
+	if !ok {
+		return 0
+	}
+	return m.table.Plan.Nodes[node].VID
 }
 
 // Status is the plans of several nodes.
@@ -181,8 +212,12 @@ type NodeStatus struct {
 	Failover    bool        `json:"failover"`              // the paths are watched
 	PathsDown   int         `json:"paths_down"`            // of those that are watched
 	Unreachable []string    `json:"unreachable,omitempty"` // nodes to which all watched paths are down
-	Why         string      `json:"why,omitempty"`         // the manager cannot do its work
-	Error       string      `json:"error,omitempty"`       // why it could not be asked
+	// DefaultVID is that of frames to groups and to all; 0: they are untagged. MissedByDefault are
+	// the nodes to which its path is down, and another one is not.
+	DefaultVID      transport.VID `json:"default_vid,omitempty"`
+	MissedByDefault []string      `json:"missed_by_default,omitempty"`
+	Why             string        `json:"why,omitempty"`   // the manager cannot do its work
+	Error           string        `json:"error,omitempty"` // why it could not be asked
 }
 
 func (m *member) status() NodeStatus {
@@ -196,8 +231,9 @@ func (m *member) status() NodeStatus {
 	n.PlanID, n.PlanVersion, n.Reason = t.PlanID, t.PlanVersion, t.PlanReason
 	h := &m.health
 	n.Failover, n.PathsDown, n.Unreachable, n.Why = h.Failover, h.PathsDown, h.Unreachable, h.Why
+	n.DefaultVID, n.MissedByDefault = m.vidTo(transport.Broadcast), h.MissedByDefault
 	for _, p := range t.Pairs {
-		if !p.Covered {
+		if !p.Covered && p.B != transport.Broadcast {
 			n.Pairs++
 		}
 	}

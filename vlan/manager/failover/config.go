@@ -24,17 +24,22 @@ type Config struct {
 	// drain of the endpoint, so that no message overtakes another. It is for tables that the
 	// endpoint sends by.
 	Drain bool
-	// OnMove, if not nil, is called with each move. It must neither wait nor call the Driver.
+	// OnMove, if not nil, is called with each move of a pair. It must neither wait nor call the
+	// Driver.
 	OnMove func(Move)
+	// OnDefault, if not nil, is called with each move of the default route, by which frames to
+	// groups and to all go. It must neither wait nor call the Driver.
+	OnDefault func(Move)
 	// OnPaths, if not nil, is called with the paths that have gone down, that answer again
 	// (WaitToRestore) or that are up again. It must neither wait nor call the Driver.
 	OnPaths func([]Path)
 }
 
-// Move is a pair's move to another VID.
+// Move is a pair's move to another VID, or that of the default route, by which frames to groups and
+// to all go.
 type Move struct {
-	Node     mcd.NodeID
-	Peer     transport.MAC
+	Node     mcd.NodeID    // of a pair
+	Peer     transport.MAC // transport.Broadcast: the default route
 	From, To transport.VID
 	Reason   control.MoveReason
 	Drained  bool
@@ -43,9 +48,14 @@ type Move struct {
 	Err error
 }
 
-// String puts m on one line: "node 3: VID 1 -> VID 2: no answer".
+// String puts m on one line: "node 3: VID 1 -> VID 2: no answer". The default route is that to
+// "groups and all".
 func (m Move) String() string {
-	s := fmt.Sprintf("node %d: VID %d -> VID %d: %v", m.Node, m.From, m.To, m.Reason)
+	who := fmt.Sprintf("node %d", m.Node)
+	if m.Peer == transport.Broadcast {
+		who = "groups and all"
+	}
+	s := fmt.Sprintf("%s: VID %d -> VID %d: %v", who, m.From, m.To, m.Reason)
 	if m.Err != nil {
 		s += fmt.Sprintf(" (%v)", m.Err)
 	}

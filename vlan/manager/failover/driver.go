@@ -35,6 +35,10 @@ type Driver struct {
 	linkDown map[transport.VID]bool        // as the latest probe's error says
 	told     map[pathKey]control.PathState // by OnPaths; a path that is not in it is up
 	revision uint64                        // of the core, as far as told goes
+	byPaths  uint64                        // revision of the core by which the default route was chosen
+	// defaultHeld is until when an override of the default route that an earlier driver has left
+	// stays: this one takes all paths for up until it has probed them.
+	defaultHeld monotime.Time
 }
 
 // pathKey names a path.
@@ -64,6 +68,9 @@ func Start(ep *mcd.Endpoint, cfg Config) (*Driver, error) {
 		ep: ep, cfg: cfg, core: core, probes: make(chan *mcd.Probe, maxProbes),
 		peers: make(map[transport.MAC]*peer), linkDown: make(map[transport.VID]bool),
 		told: make(map[pathKey]control.PathState),
+	}
+	if inForce, preferred := cfg.Routes.VIDs(transport.Broadcast); inForce != preferred {
+		d.defaultHeld = clock.Now().Add(cmp.Or(cfg.Failover.WaitToRestore, control.DefaultWaitToRestore))
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.unhook = ep.WatchProbes(d.onProbe)
@@ -110,6 +117,9 @@ func (d *Driver) Restore() error {
 			first = cmp.Or(first, d.cfg.Routes.Restore(mac, "no longer watched"))
 			p.overridden = 0
 		}
+	}
+	if inForce, preferred := d.cfg.Routes.VIDs(transport.Broadcast); inForce != preferred {
+		first = cmp.Or(first, d.cfg.Routes.Restore(transport.Broadcast, "no longer watched"))
 	}
 	return first
 }
@@ -214,11 +224,16 @@ func (d *Driver) turn(p *mcd.Probe, refreshed *monotime.Time) time.Duration {
 	}
 	now := clock.Now()
 	every := cmp.Or(d.cfg.Failover.Probe, control.DefaultProbe) // the nodes and the routes are read
-	if refreshed.IsZero() || now.Sub(*refreshed) >= every {
+	refresh := refreshed.IsZero() || now.Sub(*refreshed) >= every
+	if refresh {
 		*refreshed = now
 		d.refresh(now)
 	}
 	d.do(d.core.Advance(now, nil))
+	if refresh || d.byPaths != d.core.Revision() {
+		d.byPaths = d.core.Revision()
+		d.moveDefault(now)
+	}
 	d.tell()
 	next := every - now.Sub(*refreshed)
 	if at, ok := d.core.Deadline(); ok {

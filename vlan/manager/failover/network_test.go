@@ -32,6 +32,8 @@ type network struct {
 	eps    []*mcd.Endpoint
 	tables []*vlan.Table
 	moves  moves
+
+	defaults moves // of default routes
 }
 
 // moves collects what drivers tell.
@@ -117,7 +119,8 @@ func (n *network) leaf(k int) int {
 func (n *network) watch(t *testing.T) (ds []*failover.Driver) {
 	t.Helper()
 	for k, ep := range n.eps {
-		d, err := failover.Start(ep, failover.Config{Failover: watched, Routes: failover.Table(n.tables[k]), Drain: true, OnMove: n.moves.add})
+		d, err := failover.Start(ep, failover.Config{Failover: watched, Routes: failover.Table(n.tables[k]), Drain: true,
+			OnMove: n.moves.add, OnDefault: n.defaults.add})
 		if err != nil {
 			t.Fatal(err)
 		}

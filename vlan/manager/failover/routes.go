@@ -9,7 +9,8 @@ import (
 	"github.com/rawlane/rawlane/vlan/manager/server"
 )
 
-// Routes are a node's routes, and a failover's overrides over them.
+// Routes are a node's routes, and a failover's overrides over them. The peer transport.Broadcast
+// stands for the default route, by which frames to groups and to all go.
 type Routes interface {
 	// VIDs returns the VIDs of frames to a peer: that in force, and what it would be without
 	// overrides. 0: they are untagged.
@@ -22,7 +23,7 @@ type Routes interface {
 
 // Table returns the routes of a table. An override keeps the route's priority. A restored route is
 // as it was before the first override, or as the program has set it since; a peer that had the
-// default route then has a route of its own.
+// default route then has a route of its own, and so has each once the default is overridden.
 func Table(t *vlan.Table) Routes {
 	return &tableRoutes{table: t, overrides: make(map[transport.MAC]override)}
 }
@@ -54,6 +55,27 @@ func (r *tableRoutes) VIDs(peer transport.MAC) (inForce, preferred transport.VID
 		return now, false
 	})
 	return inForce, preferred
+}
+
+// pin gives those of the peers that have the default route a route of their own by the same tag: an
+// override of the default is not theirs.
+func (r *tableRoutes) pin(peers []transport.MAC) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	own := make(map[transport.MAC]bool)
+	for _, route := range r.table.Routes() {
+		own[route.Dst] = true
+	}
+	for _, peer := range peers {
+		if own[peer] {
+			continue
+		}
+		same := func(now transport.OptionalTag, _ uint64) (transport.OptionalTag, bool) { return now, true }
+		if _, err := r.table.Update(peer, same); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // preferred returns the tag that frames to a peer would have without overrides. The caller holds

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan/manager/api"
 	"github.com/rawlane/rawlane/vlan/manager/internal/rib"
 )
@@ -131,9 +132,10 @@ func (s *Server) writePaths(e *exposition) {
 		e.sample(truth(isUp), "peer", p.Peer.String(), "node", p.Name, "vid", fmt.Sprint(p.VID))
 		shown++
 	}
-	down, unreachable := summary(f.Paths)
-	e.single("rawlane_paths_down", "Watched paths that carry no frames.", float64(down))
-	e.single("rawlane_nodes_unreachable", "Nodes to which all watched paths are down.", float64(len(unreachable)))
+	byDefault, _ := s.VIDs(transport.Broadcast)
+	sum := summaryOf(f.Paths, byDefault)
+	e.single("rawlane_paths_down", "Watched paths that carry no frames.", float64(sum.down))
+	e.single("rawlane_nodes_unreachable", "Nodes to which all watched paths are down.", float64(len(sum.unreachable)))
 }
 
 func truth(b bool) float64 {
@@ -142,6 +144,9 @@ func truth(b bool) float64 {
 	}
 	return 0
 }
+
+// isOfDefault reports whether an override is of the default route, and of no pair.
+func isOfDefault(c rib.Candidate) bool { return c.B == transport.Broadcast }
 
 // writeState tells of the manager itself.
 func (s *Server) writeState(e *exposition) {
@@ -156,7 +161,7 @@ func (s *Server) writeState(e *exposition) {
 		"The plan in force, by its id: the same on all nodes that have one plan; empty without one.", 1, "id", s.planID)
 	e.single("rawlane_routes", "Routes in force.", float64(len(s.rib.Routes())))
 	e.single("rawlane_pairs_overridden", "Pairs that a failover keeps off their path.",
-		float64(len(s.rib.Of(rib.Failover))))
+		float64(len(slices.DeleteFunc(s.rib.Of(rib.Failover), isOfDefault))))
 	e.single("rawlane_sessions", "Programs that are told of changes.", float64(len(s.sessions.all)))
 	e.single("rawlane_manager_requests_total", "Requests over HTTP.", float64(s.requests))
 	e.byLabel("rawlane_manager_changes_total", "Changes of the routes, by what made them.", "act", s.made)

@@ -9,7 +9,8 @@ import (
 
 // Override puts pairs on VIDs whatever else is asked for, until Restore or the server's end: for
 // paths that carry no frames. Programs are told at once; the reason is in the table and in the log.
-// Pairs of other nodes are ignored. The other end of each pair has to do the same.
+// Pairs of other nodes are ignored. The other end of each pair has to do the same. A change with
+// transport.Broadcast is of the node's default route, by which frames to groups and to all go.
 //
 // Errors are those of a change, and have changed nothing.
 func (s *Server) Override(reason string, changes ...api.Change) error {
@@ -31,8 +32,8 @@ func (s *Server) Override(reason string, changes ...api.Change) error {
 	return nil
 }
 
-// Restore removes the overrides of the pairs with the given nodes, with the reason. It ignores
-// nodes without one.
+// Restore removes the overrides of the pairs with the given nodes, or with transport.Broadcast that
+// of the default route, with the reason. It ignores nodes without one.
 func (s *Server) Restore(reason string, peers ...transport.MAC) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,8 +62,8 @@ func (s *Server) Routes() (routes []vlan.Route, version api.Version) {
 	return s.rib.Routes(), s.version
 }
 
-// VIDs returns the VIDs of frames to a node: that in force, and what it would be without overrides.
-// 0: they are untagged.
+// VIDs returns the VIDs of frames to a node, or with transport.Broadcast to all: that in force, and
+// what it would be without overrides. 0: they are untagged.
 func (s *Server) VIDs(dst transport.MAC) (inForce, preferred transport.VID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

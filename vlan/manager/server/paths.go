@@ -49,21 +49,35 @@ func (s *Server) getPaths(*http.Request, *struct{}) (any, error) {
 	return f, nil
 }
 
-// summary counts the paths that are down, and returns the nodes to which all are, by name or
-// address.
-func summary(paths []api.Path) (down int, unreachable []string) {
+// summary is what the paths come to.
+type summary struct {
+	down, restoring int      // paths in these states
+	unreachable     []string // nodes to which all paths are down, by name or address
+	missed          []string // those to which the path by the default VID is, and another one is not
+}
+
+func summaryOf(paths []api.Path, byDefault transport.VID) (s summary) {
 	for i := 0; i < len(paths); {
-		peer, anyUp := paths[i], false
+		peer, anyUp, missed := paths[i], false, false
 		for ; i < len(paths) && paths[i].Peer == peer.Peer; i++ {
-			if paths[i].State == api.PathDown {
-				down++
-			} else {
+			switch p := paths[i]; {
+			case p.State == api.PathDown:
+				s.down++
+				missed = missed || p.VID == byDefault
+			default:
 				anyUp = true
+				if p.State == api.PathWaitToRestore {
+					s.restoring++
+				}
 			}
 		}
-		if !anyUp {
-			unreachable = append(unreachable, cmp.Or(peer.Name, peer.Peer.String()))
+		name := cmp.Or(peer.Name, peer.Peer.String())
+		switch {
+		case !anyUp:
+			s.unreachable = append(s.unreachable, name)
+		case missed:
+			s.missed = append(s.missed, name)
 		}
 	}
-	return down, unreachable
+	return s
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/vlan"
 	"github.com/rawlane/rawlane/vlan/manager/api"
 	"github.com/rawlane/rawlane/vlan/manager/internal/rib"
@@ -84,7 +85,8 @@ func (s *Server) getVersion(*http.Request, *struct{}) (any, error) {
 func (s *Server) getHealth(*http.Request, *struct{}) (any, error) {
 	s.looking.Lock() // strangers ask, too, and each look takes a copy of all paths
 	failover, hasFailover := s.paths()
-	down, unreachable := summary(failover.Paths)
+	byDefault, _ := s.VIDs(transport.Broadcast)
+	sum := summaryOf(failover.Paths, byDefault)
 	failover.Paths = nil
 	s.looking.Unlock()
 	s.mu.Lock()
@@ -92,8 +94,9 @@ func (s *Server) getHealth(*http.Request, *struct{}) (any, error) {
 	h := api.Health{
 		Schema: api.Schema, Version: s.version, HasPlan: s.rib.Plan() != nil, PlanID: s.planID,
 		Sessions: len(s.sessions.all), UptimeS: int64(time.Since(s.started).Seconds()), Started: s.started,
-		Failover: failover.Watching, PathsDown: down,
-		Unreachable: unreachable[:min(len(unreachable), api.MaxShown)],
+		Failover: failover.Watching, PathsDown: sum.down, PathsRestoring: sum.restoring,
+		Unreachable:     sum.unreachable[:min(len(sum.unreachable), api.MaxShown)],
+		MissedByDefault: sum.missed[:min(len(sum.missed), api.MaxShown)],
 	}
 	switch {
 	case s.closed:

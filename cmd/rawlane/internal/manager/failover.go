@@ -134,7 +134,7 @@ func (g *guard) watch(ctx context.Context, p *plan.Plan) error {
 		Routes:   failover.Manager(g.server, g.self),
 		PCP:      p.PCP,
 		OnPaths:  func(changed []failover.Path) { g.tell(p, changed) },
-		OnMove:   g.tellMove,
+		OnMove:   g.tellMove, OnDefault: g.tellMove,
 	})
 	if err != nil {
 		_ = ep.Close() // likewise
@@ -180,13 +180,16 @@ func nodesOf(p *plan.Plan) []mcd.Node {
 	return nodes
 }
 
-// restoreReplanned removes the overrides of pairs whose VID is not that of a plan, in which this is
-// a node, any more.
+// restoreReplanned removes the overrides of pairs, and of the default route, whose VID is not that
+// of a plan, in which this is a node, any more.
 func (g *guard) restoreReplanned(p *plan.Plan, node int) {
 	for k, n := range p.Nodes {
 		if _, now := g.server.VIDs(n.MAC); k != node && now != p.PairVID(node, k) {
 			g.server.Restore("another plan", n.MAC)
 		}
+	}
+	if _, now := g.server.VIDs(transport.Broadcast); now != p.Nodes[node].VID {
+		g.server.Restore("another plan", transport.Broadcast)
 	}
 }
 

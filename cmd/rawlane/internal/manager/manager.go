@@ -53,7 +53,8 @@ is where it begins; what was set later is kept in the state file and counts from
 
 With --failover, which all nodes' managers need, VIDs that carry nothing any more are avoided: the
 managers probe the paths between the plan's nodes, and move pairs to a VID that works, and back when
-theirs has worked again for a while.
+theirs has worked again for a while. Frames to groups and to all go by the VID that reaches most
+nodes.
 
 On TCP any client that can connect can change the routes. So addresses other than the loopback's need
 --tls-cert, --tls-key and --tls-ca, and clients whose certificates that CA has signed. On SIGHUP it

@@ -24,8 +24,9 @@ func newStatusCommand() *cobra.Command {
 		Long: `Prints which plan each node's manager has, since which version of its routes, and how many of its
 pairs are not as the plan says. Equal plans have one id, on all nodes; "route check" says that of a
 file. If some node does not answer, has another plan than the rest, cannot do its work, or knows of
-paths that are down (managers with --failover do), it exits with 1. With --watch it asks again and
-again until it is interrupted, and then exits with 0.
+paths that are down (managers with --failover do), it exits with 1. It says where the default VID, by
+which frames to groups and to all go, is down. With --watch it asks again and again until it is
+interrupted, and then exits with 0.
 
 Nodes that have different plans send by different VIDs, and switches flood what they send. To mend
 it, apply a plan to all of them:

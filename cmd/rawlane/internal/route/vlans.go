@@ -143,10 +143,12 @@ func (r *vlansVerb) write(out io.Writer, table *topology.PortTable) error {
 		return cli.WriteJSON(out, r.result(table))
 	}
 	comment := "#"
+	summary := r.summary()
 	if r.format == "cisco" {
 		comment = "!"
+		summary = strings.ReplaceAll(summary, "?", "_") // which asks for help, in comments, too
 	}
-	summary := strings.ReplaceAll(r.summary(), "\n", "\n"+comment+" ")
+	summary = strings.ReplaceAll(summary, "\n", "\n"+comment+" ")
 	if _, err := fmt.Fprintf(out, "%s %s\n", comment, summary); err != nil {
 		return err
 	}

@@ -37,6 +37,9 @@ what it has counted. A PORT is an interface with, behind a colon, what its port 
   eth1:access=5      untagged, in VID 5 alone
   eth1:trunk=1,2,7   tagged, in these VIDs
 
+A tag is one of 802.1Q (TPID 0x8100). Frames with a service tag of 802.1ad (0x88a8) are dropped, and
+count as not accepted.
+
 There is no spanning tree: do not close a loop. Frames are forwarded as they are, so senders of IP
 must not leave checksums and segmentation to a NIC (ethtool -K NIC tx off).
 

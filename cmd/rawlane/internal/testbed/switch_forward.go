@@ -19,8 +19,9 @@ const switchBatch = 64
 type forwarder struct {
 	ports []*switchPort
 
-	mu sync.Mutex // guards sw
-	sw *l2switch.Switch
+	mu      sync.Mutex // guards what follows
+	sw      *l2switch.Switch
+	foreign uint64 // frames with a tag of another kind than 802.1Q's, which were dropped
 }
 
 // switchPort is an interface, the kind of its port, its link, and what its goroutine needs.
@@ -90,13 +91,24 @@ func (s *forwarder) serve(ctx context.Context, number int) error {
 	return ctx.Err()
 }
 
+// tagKinder is a link that tells the TPID of the frames of its last Poll, as package ring's do.
+type tagKinder interface {
+	TPID(i int) transport.EtherType
+}
+
 // forward sends the frames of a port to the ports that the switch says. Frames without room are
-// dropped and counted.
+// dropped and counted. So are those whose first tag is not a C-tag (IEEE 802.1Q-2022 §9.5), such as
+// 802.1ad's S-tag: its VID is of another space, and the links send C-tags alone.
 func (s *forwarder) forward(number int, frames []transport.Frame) {
 	p := s.ports[number]
+	kinds, _ := p.link.(tagKinder)
 	now := clock.Now()
 	s.mu.Lock()
 	for i := range frames {
+		if kinds != nil && frames[i].Tagged && kinds.TPID(i) != transport.EtherTypeVLAN {
+			s.foreign++
+			continue
+		}
 		p.egress = s.sw.Forward(now, number, &frames[i], p.egress[:0])
 		for _, e := range p.egress {
 			f := frames[i]
@@ -130,6 +142,7 @@ func (s *forwarder) counters() *switchCounters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := &switchCounters{Switch: s.sw.Counters()}
+	c.Switch.DroppedNotAccepted += s.foreign
 	for _, p := range s.ports {
 		c.Ports = append(c.Ports, portCounters{Name: p.name, Counters: p.link.Counters(), TxDropped: p.dropped.Load()})
 	}

@@ -3,6 +3,7 @@ package testbed
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/rawlane/rawlane/internal/l2switch"
@@ -46,5 +47,53 @@ func TestForwarder_EndsUnderFlood(t *testing.T) {
 		if l.polls > 1 {
 			t.Errorf("port %d was polled %d times behind the end, want once at most", k, l.polls)
 		}
+	}
+}
+
+// tags is a link that takes frames in, and tells the TPIDs of those that it has handed out.
+type tags struct {
+	transport.Link
+	tpids []transport.EtherType
+	sent  []transport.Frame
+}
+
+func (l *tags) TPID(i int) transport.EtherType { return l.tpids[i] }
+func (*tags) Counters() transport.Counters     { return transport.Counters{} }
+
+func (l *tags) Send(frames []transport.Frame) (int, error) {
+	l.sent = append(l.sent, frames...)
+	return len(frames), nil
+}
+
+// A service tag's VID is no C-tag's: such a frame enters no VLAN by it, and does not leave with another
+// TPID.
+func TestForwarder_DropsServiceTags(t *testing.T) {
+	f := &forwarder{sw: l2switch.New(l2switch.Config{})}
+	var links []*tags
+	for range 2 {
+		l := &tags{tpids: []transport.EtherType{0, 0x8100, 0x88a8, 0x9100, 0x8100}}
+		p := &switchPort{link: l, out: make([][]transport.Frame, 2)}
+		if _, err := f.sw.AddPort(p.kind); err != nil {
+			t.Fatal(err)
+		}
+		f.ports, links = append(f.ports, p), append(links, l)
+	}
+	frames := make([]transport.Frame, len(links[0].tpids))
+	for i, tpid := range links[0].tpids {
+		frames[i] = transport.Frame{Dst: transport.Broadcast, Src: transport.MAC{2, 5: 1}, EtherType: transport.EtherType(0x8000 + i)}
+		if tpid != 0 {
+			frames[i].Tagged, frames[i].Tag = true, transport.Tag{VID: 9}
+		}
+	}
+	f.forward(0, frames)
+	var passed []transport.EtherType
+	for _, frame := range links[1].sent {
+		passed = append(passed, frame.EtherType)
+	}
+	if want := []transport.EtherType{0x8000, 0x8001, 0x8004}; !slices.Equal(passed, want) {
+		t.Errorf("passed: %x, want %x: those without a tag or with a C-tag", passed, want)
+	}
+	if c := f.counters(); c.Switch.DroppedNotAccepted != 2 || c.Switch.Received() != 5 {
+		t.Errorf("%+v, want 2 frames that are not accepted, of 5", c.Switch)
 	}
 }

@@ -42,13 +42,20 @@ func (c Change) Peer(self transport.MAC) (peer transport.MAC, own bool) {
 // String formats c as "02:00:00:00:00:01-02:00:00:00:00:02 by VID 3".
 func (c Change) String() string { return fmt.Sprintf("%v-%v by VID %d", c.A, c.B, c.VID) }
 
-// check returns what is wrong with changes under the plan.
-func (r *RIB) check(changes []Change) error {
+// check returns what is wrong with changes under the plan. With orDefault they may be of the
+// default route.
+func (r *RIB) check(changes []Change, orDefault bool) error {
 	if r.plan == nil {
 		return fmt.Errorf("%w (set one first: PUT /v1/table, or rawlane route load)", ErrNoPlan)
 	}
 	asked := make(map[plan.Pair]transport.VID, len(changes))
 	for i, c := range changes {
+		if peer, own := c.Peer(r.self); orDefault && own && peer == transport.Broadcast {
+			if err := r.checkVID(c.VID); err != nil {
+				return fmt.Errorf("pairs[%d]: %v: %w", i, c, err)
+			}
+			continue
+		}
 		pair, err := r.checkOne(c)
 		if err == nil {
 			if vid, again := asked[pair]; again && vid != c.VID {

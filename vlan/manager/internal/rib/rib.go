@@ -24,7 +24,8 @@ const (
 )
 
 // Candidate asks for the VID of the pair with node B; A is the RIB's own node. Of two candidates
-// for one pair, the one with the larger Since is in force.
+// for one pair, the one with the larger Since is in force. Of the Failover B may be
+// transport.Broadcast: then the VID is that of the default route.
 type Candidate struct {
 	Change
 	Since  uint64 `json:"since,omitempty"`
@@ -82,7 +83,7 @@ func (r *RIB) Clear() (dropped []Candidate) {
 // that takes from programs.
 func (r *RIB) drop() (dropped []Candidate) {
 	for peer, all := range r.peers {
-		_, listed := r.index[peer]
+		_, listed := r.planned(peer)
 		r.set(peer, slices.DeleteFunc(all, func(c Candidate) bool {
 			fits := listed && slices.Contains(r.plan.VIDs, c.VID)
 			if !fits && c.Source != Operator && c.Source != Failover {
@@ -115,14 +116,15 @@ func (r *RIB) Add(source Source, since uint64, changes []Change) (changed []vlan
 }
 
 // Override puts changes above all candidates, with the reason, all or, with an error, none. It
-// returns the routes that have changed, and ignores pairs of other nodes.
+// returns the routes that have changed, and ignores pairs of other nodes. A change with
+// transport.Broadcast is of the node's default route.
 func (r *RIB) Override(reason string, changes []Change) (changed []vlan.Route, err error) {
 	changed, _, err = r.add(Candidate{Source: Failover, Since: math.MaxUint64, Reason: reason}, changes)
 	return changed, err
 }
 
 func (r *RIB) add(c Candidate, changes []Change) (changed []vlan.Route, ignored int, err error) {
-	if err := r.check(changes); err != nil {
+	if err := r.check(changes, c.Source == Failover); err != nil {
 		return nil, 0, err
 	}
 	for _, change := range changes {
@@ -179,9 +181,22 @@ func (r *RIB) edit(changed []vlan.Route, peer transport.MAC, f func([]Candidate)
 	return append(changed, vlan.Route{Dst: peer, OptionalTag: transport.Tagged(tag)})
 }
 
-// vid is the VID with a peer, overridden or not; 0 if the plan does not list the peer.
+// planned is the plan's VID for frames to a peer, or of the default route. ok is false if the plan
+// does not list the peer.
+func (r *RIB) planned(peer transport.MAC) (vid transport.VID, ok bool) {
+	switch n, listed := r.index[peer]; {
+	case listed:
+		return r.plan.PairVID(r.number, n), true
+	case peer == transport.Broadcast && r.plan != nil:
+		return r.plan.Nodes[r.number].VID, true
+	}
+	return 0, false
+}
+
+// vid is the VID with a peer, or of the default route, overridden or not; 0 if the plan does not
+// list the peer.
 func (r *RIB) vid(peer transport.MAC, overridden bool) transport.VID {
-	n, listed := r.index[peer]
+	planned, listed := r.planned(peer)
 	if !listed {
 		return 0
 	}
@@ -190,17 +205,16 @@ func (r *RIB) vid(peer transport.MAC, overridden bool) transport.VID {
 			return c.VID
 		}
 	}
-	return r.plan.PairVID(r.number, n)
+	return planned
 }
 
 func byDst(a, b vlan.Route) int { return a.Dst.Compare(b.Dst) }
 
-// VIDs returns the VIDs of frames to a node: that in force, and what it would be without
+// VIDs returns the VIDs of frames to a node, or to all: that in force, and what it would be without
 // overrides. Both are 0 without a plan.
 func (r *RIB) VIDs(dst transport.MAC) (inForce, preferred transport.VID) {
-	if _, listed := r.index[dst]; !listed && r.plan != nil {
-		byDefault := r.plan.Nodes[r.number].VID
-		return byDefault, byDefault
+	if _, listed := r.index[dst]; !listed {
+		dst = transport.Broadcast
 	}
 	return r.vid(dst, true), r.vid(dst, false)
 }

@@ -92,7 +92,8 @@ func TestChangesThatCannotBe(t *testing.T) {
 		{"VID not in the plan", []rib.Change{pair(0, 1, 4)}, rib.ErrBadVID, "bad VID 4: not in the plan (want one of its: 1, 2, 3)"},
 		{"unknown node", []rib.Change{pair(0, 9, 1)}, plan.ErrUnknownNode, "unknown node 02:00:00:00:00:0a: not in the plan (want the address of one of its 4 nodes)"},
 		{"others' pair, unknown node", []rib.Change{pair(1, 9, 1)}, plan.ErrUnknownNode, "unknown node"},
-		{"a group", []rib.Change{{A: managertest.MAC(0), B: transport.Broadcast, VID: 1}}, plan.ErrUnknownNode, "unknown node ff:ff"},
+		{"a group", []rib.Change{{A: managertest.MAC(0), B: transport.MAC{1: 1, 0: 1}, VID: 1}}, plan.ErrUnknownNode, "unknown node 01:01"},
+		{"others' default", []rib.Change{{A: managertest.MAC(1), B: transport.Broadcast, VID: 1}}, plan.ErrUnknownNode, "unknown node ff:ff"},
 		{"one node twice", []rib.Change{pair(0, 0, 1)}, plan.ErrUnknownNode, "a pair of one node"},
 		{"one-sided", []rib.Change{pair(0, 1, 2), pair(1, 0, 3)}, rib.ErrOneSided, "pairs[1]: 02:00:00:00:00:02-02:00:00:00:00:01 by VID 3: one-sided change: VID 2 for one direction and VID 3 for the other"},
 		{"the second is wrong", []rib.Change{pair(0, 1, 2), pair(0, 2, 0)}, rib.ErrBadVID, "pairs[1]"},
@@ -114,6 +115,55 @@ func TestChangesThatCannotBe(t *testing.T) {
 	}
 	if _, _, err := rib.New(managertest.MAC(0)).Add(1, 0, []rib.Change{pair(0, 1, 1)}); !errors.Is(err, rib.ErrNoPlan) {
 		t.Errorf("without a plan: %v, want rib.ErrNoPlan", err)
+	}
+}
+
+// A failover, and nobody else, may lay a VID over the default route, which stays the plan's for all
+// others to see, and is dropped with a plan that lacks the VID.
+func TestTheDefaultRouteIsAFailoversToOverride(t *testing.T) {
+	b := book(t)
+	_, planned := b.VIDs(transport.Broadcast)
+	other := planned%3 + 1
+	change := []rib.Change{{A: managertest.MAC(0), B: transport.Broadcast, VID: other}}
+	if _, _, err := b.Add(rib.Operator, 0, change); !errors.Is(err, plan.ErrUnknownNode) {
+		t.Errorf("by an operator: %v, want plan.ErrUnknownNode", err)
+	}
+	if _, err := b.Override("x", []rib.Change{{A: managertest.MAC(0), B: transport.Broadcast, VID: 9}}); !errors.Is(err, rib.ErrBadVID) {
+		t.Errorf("to VID 9: %v, want rib.ErrBadVID", err)
+	}
+	expect := func(when string, changed []vlan.Route, want transport.VID) {
+		t.Helper()
+		if len(changed) != 1 || changed[0].Dst != transport.Broadcast || changed[0].Tag.VID != want {
+			t.Errorf("%s: told %v, want the default by VID %d", when, changed, want)
+		}
+		routes := b.Routes()
+		if last := routes[len(routes)-1]; last.Dst != transport.Broadcast || last.Tag.VID != want {
+			t.Errorf("%s: %v, want VID %d", when, last, want)
+		}
+		for _, dst := range []transport.MAC{transport.Broadcast, managertest.MAC(9)} {
+			if inForce, preferred := b.VIDs(dst); inForce != want || preferred != planned {
+				t.Errorf("%s: %v by VIDs %d and %d, want %d and %d", when, dst, inForce, preferred, want, planned)
+			}
+		}
+	}
+	changed, err := b.Override("x", change)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect("overridden", changed, other)
+	expect("restored", b.Restore(transport.Broadcast), planned)
+	if _, err := b.Override("x", change); err != nil {
+		t.Fatal(err)
+	}
+	same := *b.Plan()
+	if _, err := b.SetPlan(&same); err != nil {
+		t.Fatal(err)
+	}
+	if inForce, _ := b.VIDs(transport.Broadcast); inForce != other {
+		t.Errorf("behind another plan: VID %d, want that of the override, %d", inForce, other)
+	}
+	if b.Clear(); len(b.Candidates()) != 0 {
+		t.Errorf("without a plan: %v is left", b.Candidates())
 	}
 }
 
