@@ -314,8 +314,8 @@ const (
 )
 
 // unpack says which machine this is, whose network namespace and which user, where there is such a
-// thing, makes a folder, and prints its name. If what it is to hold does not arrive whole, or nobody
-// hears the name, nothing stays.
+// thing, makes a folder, and prints its name. If what it is to hold does not arrive whole, or
+// nobody hears the name, nothing stays.
 const unpack = `umask 077; trap "" HUP INT PIPE TERM; ` +
 	`m=$({ cat /proc/sys/kernel/random/boot_id && readlink /proc/self/ns/net && id -u; } 2> /dev/null) && ` +
 	`echo ` + machineIs + `$m; ` +
@@ -391,8 +391,8 @@ var folderName = regexp.MustCompile(`^/(.*/)?rawlane-[0-9A-Za-z]{8}$`)
 func machine(out string) string { return lineOf(out, machineIs) }
 
 // madeFolder is the folder that unpack has printed, among what login shells and their wrappers say;
-// "" if none was made. It is removed in the end: nothing else is believed to be one. Where the shell
-// has failed, as with its connection, it may be there all the same.
+// "" if none was made. It is removed in the end: nothing else is believed to be one. Where the
+// shell has failed, as with its connection, it may be there all the same.
 func madeFolder(out string) string {
 	if folder := lineOf(out, folderIs); folderName.MatchString(folder) {
 		return folder
