@@ -70,8 +70,9 @@ func plain(b []byte) []byte {
 	field := func(at int) uint16 { return binary.BigEndian.Uint16(b[at:]) }
 	const payload = slot.FrameLen - offHeader
 	if len(b) < trainLen+slot.FrameLen || field(offType) != 0x0800 || b[14] != 0x45 ||
-		field(offTotal) != trainLen+payload || field(20)&0x3fff != 0 || b[23] != 17 || !bytes.Equal(b[offSources:offTrain], trainSources) ||
-		field(offTrain) != 1 || field(offTrain+4) != 8+payload {
+		field(offTotal) != trainLen+payload || field(20)&0x3fff != 0 || b[23] != 17 ||
+		!bytes.Equal(b[offSources:offTrain], trainSources) || field(offTrain) != 1 ||
+		field(offTrain+4) != 8+payload {
 		return b
 	}
 	p := append(bytes.Clone(b[:offType]), b[offTrain+2:offTrain+4]...)
