@@ -18,7 +18,8 @@ local TRAIN_FRAMES = 1 -- UDP source port of a train that carries frames; 2 and 
 
 local rawlane = Proto("rawlane", "rawlane message")
 
-local kinds = { [1] = "unicast", [2] = "multicast", [3] = "broadcast", [4] = "probe", [5] = "reply", [6] = "contact" }
+local kinds = { [1] = "unicast", [2] = "multicast", [3] = "broadcast", [4] = "probe", [5] = "reply", [6] = "contact",
+  [7] = "introduction" }
 
 local f = rawlane.fields
 f.version   = ProtoField.uint8("rawlane.version", "Version", base.DEC, nil, 0xf0)
@@ -590,7 +591,7 @@ local function message(buffer, pinfo, root, cut)
   if kind == 2 then
     tree:add(f.group, buffer(6, 2))
     destination = "group " .. to .. ":" .. dst_port
-  elseif kind == 3 or kind == 6 then
+  elseif kind == 3 or kind == 6 or kind == 7 then
     destination = "all:" .. dst_port
   else
     tree:add(f.to, buffer(6, 2))
@@ -628,7 +629,7 @@ local function message(buffer, pinfo, root, cut)
     tree:add(f.status, buffer(16, 4), "bad"):set_generated()
     tree:add_proto_expert_info(e.checksum)
   end
-  if not kinds[kind] or kind == 6 and version == VERSION then tree:add_proto_expert_info(e.kind) end
+  if not kinds[kind] or (kind == 6 or kind == 7) and version == VERSION then tree:add_proto_expert_info(e.kind) end
 
   if whole and (kind == 4 or kind == 5) then
     local to_itself = kind == 4 and buffer(4, 2):uint() == to -- looks for loops

@@ -13,10 +13,11 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// roaming is a link whose stations may move: it keeps what it was told to be authentic.
+// roaming is a link whose stations may move: it keeps what it was told to be authentic, and to answer.
 type roaming struct {
 	transport.Link
 	mu       sync.Mutex
+	heard    []string
 	proofs   []string
 	contacts uint64 // contact frames that were sent
 	answers  uint64 // those that answer a frame
@@ -25,27 +26,43 @@ type roaming struct {
 	moved atomic.Bool // since Roamed was called
 }
 
-func (l *roaming) Unwrap() transport.Link { return l.Link }
-func (l *roaming) Authenticates()         {}
-func (l *roaming) Roamed() bool           { return l.moved.Swap(false) }
+func (l *roaming) Unwrap() transport.Link                     { return l.Link }
+func (l *roaming) Authenticates(int)                          {}
+func (l *roaming) Roamed() bool                               { return l.moved.Swap(false) }
+func (l *roaming) Departure(*transport.Frame) transport.Place { return transport.Place{} }
+func (l *roaming) CameFrom(*transport.Frame) transport.Place  { return transport.Place{} }
+func (l *roaming) Introduced([]byte)                          {}
+func (l *roaming) Requests() []transport.Request              { return nil }
+
+func (l *roaming) Answered(f *transport.Frame, _ bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.proofs = append(l.proofs, whatIs(f))
+	return true
+}
 
 func (l *roaming) Authentic(f *transport.Frame) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if what := whatIs(f); what != "challenge" && what != "response" { // of these there are more or fewer
+		l.heard = append(l.heard, what)
+	}
+}
+
+// whatIs is a message's text, or says what a contact frame is.
+func whatIs(f *transport.Frame) string {
 	var h wire.Header
 	var a wire.Auth
 	var body wire.ContactBody
-	what := "not a frame of ours"
 	switch {
 	case wire.ParseAuth(f.Payload, &h, &a) != wire.OK:
+		return "not a frame of ours"
 	case h.Kind != wire.Contact:
-		what = string(h.Payload)
+		return string(h.Payload)
 	case body.Parse(h.Payload) && body.Has(wire.ContactResponse):
-		what = "response"
-	default:
-		what = "challenge"
+		return "response"
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.proofs = append(l.proofs, what)
+	return "challenge"
 }
 
 func (l *roaming) Send(frames []transport.Frame) (int, error) {
@@ -116,9 +133,8 @@ func TestKeys_WhoHasMovedSaysSo(t *testing.T) {
 	})
 }
 
-// A station moves to where it proves to be: by the response with which its first messages, which
-// were kept, are believed, and by each message from then on. Challenges prove nothing, nor does what
-// somebody has recorded.
+// The link is told of each message that a station has sent, be it kept at first. That the station is
+// where one came from is proved by the answer to what it was asked just now, and by nothing recorded.
 func TestKeys_WhatMovesAStation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attach := oneSwitch(t)
@@ -139,24 +155,26 @@ func TestKeys_WhatMovesAStation(t *testing.T) {
 			ports[k] = port(t, e, 1)
 		}
 		time.Sleep(10 * time.Second) // what they asked all nodes when they opened was lost
-		proofs := func(want ...string) {
+		proofs := func(heard []string, want ...string) {
 			t.Helper()
 			synctest.Wait()
 			there.mu.Lock()
 			defer there.mu.Unlock()
-			if !slices.Equal(there.proofs, want) {
-				t.Errorf("proved by %q, want %q", there.proofs, want)
+			if !slices.Equal(there.heard, heard) || !slices.Equal(there.proofs, want) {
+				t.Errorf("heard %q, and proved by %q; want %q, %q", there.heard, there.proofs, heard, want)
 			}
+			there.heard, there.proofs = nil, nil
 		}
 		quiet[1].speaks.Store(true)
 		send(t, ports[1], ports[0].Addr(), []byte("one"))
-		proofs()                    // it is kept, and what asks its sender is lost
+		proofs([]string{"one"})     // it is kept, and what asks its sender is lost
 		quiet[0].speaks.Store(true) // until it is repeated
 		expect(t, ports[0], ports[1].Addr(), "one")
-		proofs("response")
+		proofs(nil, "response")
 		send(t, ports[1], ports[0].Addr(), []byte("two"))
 		expect(t, ports[0], ports[1].Addr(), "two")
-		proofs("response", "two")
+		proofs([]string{"two"})
+		time.Sleep(3 * time.Second) // nothing is asked any more
 		mu.Lock()
 		again := slices.Clone(recorded)
 		mu.Unlock()
@@ -164,7 +182,7 @@ func TestKeys_WhatMovesAStation(t *testing.T) {
 			t.Fatal(n, err)
 		}
 		time.Sleep(3 * time.Second)
-		proofs("response", "two")
+		proofs(nil)
 		counted := ports[0].Endpoint().Counters().TxContacts
 		there.mu.Lock()
 		defer there.mu.Unlock()

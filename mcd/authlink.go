@@ -48,7 +48,7 @@ func newAuthLink(e *Endpoint, nic int, ring *keyring.Ring, opened monotime.Time)
 	})
 	if roamer, ok := transport.As[transport.Roamer](e.nics[nic].link); ok {
 		l.roamer = roamer
-		roamer.Authenticates()
+		roamer.Authenticates(wire.AuthHeaderLen)
 	}
 	l.checkpoint(opened)
 	l.setKeys(opened, ring)
@@ -116,7 +116,7 @@ func (l *authLink) authenticate(f *transport.Frame, slot int) bool {
 		verdict, l.out = l.verifier.Handle(now, &l.frame, &e.authHeader, plain, l.out[:0])
 		l.transmit(now, f)
 	}
-	if verdict == auth.Accepted && l.roamer != nil {
+	if l.roamer != nil && (verdict == auth.Accepted || verdict == auth.Held) {
 		l.roamer.Authentic(f)
 	}
 	e.header.Payload = l.frame.Payload
@@ -195,13 +195,18 @@ func (l *authLink) receiveContact(f *transport.Frame) {
 	l.load(f)
 	verdict, out := l.verifier.Contact(now, &l.frame, &e.authHeader, l.out[:0])
 	l.out = out
-	if e.countVerdict(verdict, f.Src) {
+	accepted := e.countVerdict(verdict, f.Src)
+	if accepted {
 		e.auth.rxContacts.Add(1)
 	}
 	l.transmit(now, f)
 	e.batch.kept = l.verifier.Released()
-	if l.roamer != nil && l.frame.Proves {
-		l.roamer.Authentic(f) // it has answered just now: no recorded frame does that
+	switch {
+	case l.roamer == nil || !accepted:
+	case !l.frame.Answers:
+		l.roamer.Authentic(f)
+	case l.roamer.Answered(f, l.frame.IsFrom(l.roamer.CameFrom(f), &e.authHeader)):
+		l.verifier.Settle(f.Src)
 	}
 	e.deliverKept()
 }
@@ -213,7 +218,7 @@ func (l *authLink) deliver(r *auth.Frame, slot int) {
 	f := transport.Frame{Dst: r.Dst, Src: r.Src, EtherType: e.cfg.EtherType, OptionalTag: r.Received, Payload: r.Bytes}
 	e.header.Payload = r.Payload
 	if e.header.Kind >= wire.Probe {
-		e.receiveProbe(l.nic, &f, &e.header)
+		e.deliverControl(l.nic, &f)
 		return
 	}
 	if cause, elsewhere := e.isForOthers(&e.header); elsewhere { // the group was left meanwhile
@@ -259,16 +264,22 @@ func (l *authLink) transmit(now monotime.Time, received *transport.Frame) {
 		f := &l.contact[0]
 		*f = e.frame(l.nic, dst, tag)
 		f.Payload = l.memory
+		switch {
+		case received != nil && received.Src == s.Dst:
+			f.Answers = received
+		case s.Origin != 0:
+			f.Answers = &transport.Frame{Src: s.Dst, Origin: s.Origin}
+		}
 		if s.Body.Has(wire.ContactResponse) {
 			s.Body.Floor = l.floor(now, s.Body.EchoedAge)
+			if l.roamer != nil {
+				s.Body.Place = l.key.PlaceSum(l.roamer.Departure(f), l.incarnation, s.Counter)
+			}
 		}
 		s.Body.Put(f.Payload[wire.AuthHeaderLen:])
 		h := wire.Header{Tagged: tag.Tagged, TCI: tag.TCI(), From: uint16(e.cfg.Node), To: wire.AllNodes,
 			Cluster: uint32(e.cfg.Cluster)}
 		l.key.SealContact(f.Payload, &h, &auth.Addresses{Dst: f.Dst, Src: f.Src}, l.incarnation, s.Counter)
-		if received != nil && received.Src == s.Dst {
-			f.Answers = received
-		}
 		if n, _ := e.nics[l.nic].link.Send(l.contact[:]); n == 1 {
 			e.auth.txContacts.Add(1)
 		}

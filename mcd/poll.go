@@ -158,6 +158,9 @@ func (e *Endpoint) poll(more bool) int {
 	for i := range e.nics {
 		n, _ := e.nics[i].link.Poll(e.frames[:]) // a link that fails tells its linkLoop, too
 		e.receive(i, e.frames[:n], more || i < last)
+		if l := e.nics[i].auth; n > 0 && l != nil && l.roamer != nil {
+			l.serve()
+		}
 		total += n
 	}
 	if !more {

@@ -152,8 +152,17 @@ func (e *Endpoint) receiveControl(nic int, f *transport.Frame, slot int) {
 	case e.header.Kind == wire.Contact:
 		l.receiveContact(f)
 	case l == nil || l.authenticate(f, slot):
-		e.receiveProbe(nic, f, &e.header)
+		e.deliverControl(nic, f)
 	}
+}
+
+// deliverControl takes a frame that is for no port to what it is for.
+func (e *Endpoint) deliverControl(nic int, f *transport.Frame) {
+	if e.header.Kind == wire.Introduction {
+		e.nics[nic].auth.receiveIntroduction()
+		return
+	}
+	e.receiveProbe(nic, f, &e.header)
 }
 
 // set makes m the message that h begins.

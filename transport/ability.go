@@ -58,19 +58,50 @@ type TypeFilter interface{ EtherType() EtherType }
 // they do, or "".
 type Public interface{ PublicAddr() string }
 
-// Roamer is a link whose stations may move, if their frames are authenticated: then an address of
-// theirs is where the last authentic frame came from. To find out whether a frame is authentic, who
-// polls sends one that Answers it.
+// Roamer is a link whose stations may move, if their frames are authenticated. To find out whether
+// a frame is authentic, and whether its station is where it came from, who polls asks by a frame
+// that Answers it. That a frame is authentic does not say that its station is where it came from: a
+// relay sends it on as it is. So a station says, in an answer that is sealed, from which Place that
+// leaves; and one that has a place moves to another if it answers from there and the two agree, or
+// if it is silent at the place that it had. But for Roamed, only the polling goroutine may call the
+// methods.
 type Roamer interface {
-	// Authenticates says that who polls authenticates frames, and calls Authentic.
-	Authenticates()
-	// Authentic says of a frame that was received lately, or of a copy, that its Src has sent it.
-	// Only the polling goroutine may call it.
+	// Authenticates says that who polls authenticates frames, and does what Requests asks for.
+	// Overhead is how much shorter than a frame's payload what it seals has to be.
+	Authenticates(overhead int)
+	// Authentic says of a frame that was received lately, or of a copy, that its Src has sent it,
+	// now or long ago.
 	Authentic(f *Frame)
+	// Answered says of such a frame that it answers what its Src was asked just now. Direct says
+	// that the place which it says it left is CameFrom's. Answered reports whether it is settled
+	// where Src is: nobody needs to be asked any more.
+	Answered(f *Frame, direct bool) (settled bool)
+	// Departure returns the place from which a frame leaves if it is sent now, and CameFrom that
+	// from which one came that was received lately. Where frames are neither relayed nor their
+	// addresses translated, the two are equal. The zero Place is not known.
+	Departure(f *Frame) Place
+	CameFrom(f *Frame) Place
+	// Introduced hands over an authentic introduction, as another link has asked for.
+	Introduced(b []byte)
+	// Requests returns what the link wants sent, since the last call. It is valid until the next
+	// Poll.
+	Requests() []Request
 	// Roamed reports whether this link has moved since the last call, in the eyes of its stations:
 	// they find out by an authentic frame to each. It may take a tenth of a millisecond, and is for
 	// one goroutine.
 	Roamed() bool
+}
+
+// Place is where a Roamer's frames leave or arrive: an IP address, in 16 bytes, and a port.
+type Place [18]byte
+
+// Request is what a Roamer wants sent by who authenticates frames.
+type Request struct {
+	To MAC
+	// Introduction is for the Introduced of To's link. If it is nil, To is to be asked where it is:
+	// by frames that are sent to where the link has it, and others that answer one of that Origin.
+	Introduction []byte
+	Origin       uint32
 }
 
 // Trainer is a link that may send frames as trains: those that one Send is given, for one station

@@ -56,12 +56,14 @@ const (
 	Broadcast = Kind(wire.Broadcast)
 	Probe     = Kind(wire.Probe)
 	Reply     = Kind(wire.Reply)
-	Contact   = Kind(wire.Contact) // of version 2: nodes with keys get to know each other
+	// Of version 2: nodes with keys get to know each other.
+	Contact      = Kind(wire.Contact)
+	Introduction = Kind(wire.Introduction)
 )
 
 var kindNames = [...]string{
 	Unicast: "unicast", Multicast: "multicast", Broadcast: "broadcast", Probe: "probe", Reply: "reply",
-	Contact: "contact",
+	Contact: "contact", Introduction: "introduction",
 }
 
 // String names k.

@@ -14,6 +14,9 @@ import (
 //
 //	wire's copy     dropped, and noted, if the wire has a note where it came from
 //	memory's copy   authentic -> the wire's is called so: one that is noted, or the next to come
+//
+// What such a station is asked, and answers, goes through memory, too. It says by which place it
+// would leave, so that the wire learns whether its station is where the copy came from.
 type roamingWire struct {
 	transport.Link
 	transport.Roamer
@@ -24,7 +27,11 @@ type roamingWire struct {
 	proved  [maxTwins]uint64  // sums of memory's copies whose twins have not come
 	drops   int
 	proofs  int
+	copies  map[transport.MAC]transport.Frame // the wire's last authentic ones, of stations of this host
 }
+
+// maxCopies bounds those.
+const maxCopies = 1 << 10
 
 // dropped is a frame of the wire, without payload.
 type dropped struct {
@@ -42,16 +49,17 @@ func newRoamingWire(wire transport.Link) *roamingWire {
 	if !ok {
 		return nil
 	}
-	return &roamingWire{Link: wire, Roamer: roamer, seed: maphash.MakeSeed(), near: new(table)}
+	return &roamingWire{Link: wire, Roamer: roamer, seed: maphash.MakeSeed(), near: new(table),
+		copies: make(map[transport.MAC]transport.Frame)}
 }
 
 // Unwrap implements transport.Wrapper.
 func (r *roamingWire) Unwrap() transport.Link { return r.Link }
 
 // Authenticates implements transport.Roamer.
-func (r *roamingWire) Authenticates() {
+func (r *roamingWire) Authenticates(overhead int) {
 	r.on = true
-	r.Roamer.Authenticates()
+	r.Roamer.Authenticates(overhead)
 }
 
 // Authentic implements transport.Roamer. What came by the wire is the wire's, which has no note of
@@ -65,13 +73,48 @@ func (r *roamingWire) Authentic(f *transport.Frame) {
 	for i := range r.dropped {
 		at := (r.drops + i) % maxTwins // the first that came: later ones may be sent by who has heard it
 		if d := &r.dropped[at]; d.sum == sum {
-			r.Roamer.Authentic(&d.frame)
+			r.authentic(&d.frame)
 			d.sum = 0
 			return
 		}
 	}
 	r.proved[r.proofs] = sum
 	r.proofs = (r.proofs + 1) % maxTwins
+}
+
+// authentic tells the wire of a copy of its own.
+func (r *roamingWire) authentic(f *transport.Frame) {
+	if len(r.copies) >= maxCopies {
+		clear(r.copies)
+	}
+	r.copies[f.Src] = transport.Frame{Dst: f.Dst, Src: f.Src, Origin: f.Origin}
+	r.Roamer.Authentic(f)
+}
+
+// onWire returns the frame by which the wire knows where a frame's station is: itself, if it came
+// that way, and else the last copy of that station's; nil if there is none.
+func (r *roamingWire) onWire(f *transport.Frame) *transport.Frame {
+	if r.near.byMAC[f.Src] == nil {
+		return f
+	}
+	if c, ok := r.copies[f.Src]; ok {
+		return &c
+	}
+	return nil
+}
+
+// CameFrom implements transport.Roamer.
+func (r *roamingWire) CameFrom(f *transport.Frame) transport.Place {
+	if f = r.onWire(f); f == nil {
+		return transport.Place{}
+	}
+	return r.Roamer.CameFrom(f)
+}
+
+// Answered implements transport.Roamer.
+func (r *roamingWire) Answered(f *transport.Frame, direct bool) (settled bool) {
+	f = r.onWire(f)
+	return f == nil || r.Roamer.Answered(f, direct)
 }
 
 // polls says which stations are on this host, as the wire is polled.
@@ -89,7 +132,7 @@ func (r *roamingWire) drop(f *transport.Frame) {
 	sum := r.sum(f)
 	for i := range r.proved {
 		if r.proved[i] == sum {
-			r.Roamer.Authentic(f)
+			r.authentic(f)
 			r.proved[i] = 0
 			return
 		}

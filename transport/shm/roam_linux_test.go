@@ -3,6 +3,7 @@ package shm_test
 import (
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,8 +19,13 @@ type notes struct {
 	calls []uint32
 }
 
-func (n *notes) Authenticates() {}
-func (n *notes) Roamed() bool   { return false }
+func (n *notes) Authenticates(int)                          {}
+func (n *notes) Roamed() bool                               { return false }
+func (n *notes) Departure(*transport.Frame) transport.Place { return transport.Place{} }
+func (n *notes) CameFrom(*transport.Frame) transport.Place  { return transport.Place{} }
+func (n *notes) Answered(*transport.Frame, bool) bool       { return true }
+func (n *notes) Introduced([]byte)                          {}
+func (n *notes) Requests() []transport.Request              { return nil }
 
 func (n *notes) Authentic(f *transport.Frame) {
 	if f.Origin != 0 {
@@ -57,7 +63,7 @@ func TestRoam_TheOtherCopy(t *testing.T) {
 			wire := &notes{Link: w[0]}
 			a, b := open(t, shm.Config{Dir: dir, Wire: wire}), open(t, shm.Config{Dir: dir, Wire: w[1]})
 			roamer, _ := transport.As[transport.Roamer](a)
-			roamer.Authenticates()
+			roamer.Authenticates(0)
 			all := transport.Frame{Dst: transport.Broadcast, Src: b.MAC(), Payload: []byte("to all")}
 			var got [4]transport.Frame
 			var came transport.Frame
@@ -105,7 +111,7 @@ func TestRoam_OfBroadcastsAlone(t *testing.T) {
 	}
 	for _, dst := range []transport.MAC{transport.Broadcast, group} {
 		if dst == group {
-			roamer.Authenticates()
+			roamer.Authenticates(0)
 		}
 		f := transport.Frame{Dst: dst, Src: b.MAC(), Payload: []byte("one"), Origin: 7}
 		if n, err := b.Send([]transport.Frame{f}); n != 1 || err != nil {
@@ -141,7 +147,7 @@ func TestRoam_TheSeedsNeighbourIsIntroduced(t *testing.T) {
 	all := []transport.Link{seed, near, far}
 	for _, l := range all {
 		roamer, _ := transport.As[transport.Roamer](l)
-		roamer.Authenticates()
+		roamer.Authenticates(0)
 	}
 	met := map[transport.MAC]bool{} // the far one and the near one have heard each other, alone
 	for end := time.Now().Add(patience); len(met) < 2; runtime.Gosched() {
@@ -151,12 +157,11 @@ func TestRoam_TheSeedsNeighbourIsIntroduced(t *testing.T) {
 		for _, l := range all {
 			for _, dst := range []transport.MAC{transport.Broadcast, near.MAC(), far.MAC()} {
 				if dst != l.MAC() {
-					_, _ = l.Send([]transport.Frame{{Dst: dst, Payload: []byte(l.MAC().String() + time.Now().String())}})
+					_, _ = l.Send([]transport.Frame{saying(dst, "hello "+l.MAC().String()+time.Now().String())})
 				}
 			}
 		}
 		for _, l := range all {
-			roamer, _ := transport.As[transport.Roamer](l)
 			frames := make([]transport.Frame, 64)
 			n, err := l.Poll(frames)
 			if err != nil {
@@ -164,11 +169,46 @@ func TestRoam_TheSeedsNeighbourIsIntroduced(t *testing.T) {
 			}
 			for i := range frames[:n] {
 				f := &frames[i]
-				roamer.Authentic(f)
+				authenticates(l, f)
 				if f.Dst == l.MAC() && (f.Src == near.MAC() || f.Src == far.MAC()) && l != transport.Link(seed) {
 					met[l.MAC()] = true
 				}
 			}
 		}
+	}
+}
+
+func saying(to transport.MAC, text string) transport.Frame {
+	return transport.Frame{Dst: to, Payload: []byte(text)}
+}
+
+// authenticates does for a link what package mcd does with keys, where all frames are authentic: "where"
+// asks a station where it is, "here" is its answer, with the place that this leaves, and "told" an
+// introduction.
+func authenticates(l transport.Link, f *transport.Frame) {
+	roamer, _ := transport.As[transport.Roamer](l)
+	roamer.Authentic(f)
+	what, rest, _ := strings.Cut(string(f.Payload), " ")
+	switch what {
+	case "where":
+		answer := saying(f.Src, "here ")
+		answer.Answers = f
+		at := roamer.Departure(&answer)
+		answer.Payload = append(answer.Payload, at[:]...)
+		_, _ = l.Send([]transport.Frame{answer})
+	case "here":
+		at := roamer.CameFrom(f)
+		roamer.Answered(f, at != transport.Place{} && rest == string(at[:]))
+	case "told":
+		roamer.Introduced([]byte(rest))
+	}
+	for _, r := range roamer.Requests() {
+		if r.Introduction != nil {
+			_, _ = l.Send([]transport.Frame{saying(r.To, "told "+string(r.Introduction))})
+			continue
+		}
+		asks := saying(r.To, "where ")
+		asks.Answers = &transport.Frame{Src: r.To, Origin: r.Origin}
+		_, _ = l.Send([]transport.Frame{asks})
 	}
 }

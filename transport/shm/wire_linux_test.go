@@ -302,8 +302,13 @@ type roamer struct {
 	calls []string
 }
 
-func (r *roamer) Authenticates() { r.calls = append(r.calls, "authenticates") }
-func (r *roamer) Roamed() bool   { return false }
+func (r *roamer) Authenticates(int)                          { r.calls = append(r.calls, "authenticates") }
+func (r *roamer) Roamed() bool                               { return false }
+func (r *roamer) Departure(*transport.Frame) transport.Place { return transport.Place{} }
+func (r *roamer) CameFrom(*transport.Frame) transport.Place  { return transport.Place{} }
+func (r *roamer) Answered(*transport.Frame, bool) bool       { return true }
+func (r *roamer) Introduced([]byte)                          {}
+func (r *roamer) Requests() []transport.Request              { return nil }
 func (r *roamer) Authentic(f *transport.Frame) {
 	r.calls = append(r.calls, "authentic "+f.Src.String())
 }
@@ -325,7 +330,7 @@ func TestWire_Roams(t *testing.T) {
 	if !ok {
 		t.Fatal("the link is no Roamer, where its wire is")
 	}
-	outer.Authenticates()
+	outer.Authenticates(0)
 	for _, src := range []transport.MAC{mac(7), b.MAC()} {
 		f := transport.Frame{Src: src, Dst: a.MAC()}
 		outer.Authentic(&f)

@@ -42,7 +42,7 @@ func TestAnswers_PassWrappers(t *testing.T) {
 	if !ok {
 		t.Fatal("the link is no Roamer, where its inner link is")
 	}
-	roamer.Authenticates()
+	roamer.Authenticates(0)
 	before, now := newPeer(t, 2), newPeer(t, 2)
 	if err := inner.AddStation(Station{Addr: before.at().String(), MAC: before.mac}); err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestAnswers_PassWrappers(t *testing.T) {
 	if f := now.next(t); string(f.Payload) != "answer" {
 		t.Errorf("%q came", f.Payload)
 	}
-	roamer.Authentic(&in[0])
+	roamer.Answered(&in[0], true)
 	if n, err := l.Send([]transport.Frame{{Dst: now.mac, EtherType: transport.EtherTypeDefault, Payload: []byte("moved")}}); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
@@ -95,7 +95,7 @@ func TestAnswers_PassWrappers(t *testing.T) {
 
 // A frame that a wrapper hands out later, as a copy, says still where it came from: a station can
 // prove itself through a link that delays frames.
-func TestAuthentic_OfADelayedFrame(t *testing.T) {
+func TestAnswered_ByADelayedFrame(t *testing.T) {
 	inner, err := Open("127.0.0.1:0", Config{MAC: numbered(1)})
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestAuthentic_OfADelayedFrame(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	inner.Authenticates()
+	inner.Authenticates(0)
 	before, now := newPeer(t, 2), newPeer(t, 2)
 	if err := inner.AddStation(Station{Addr: before.at().String(), MAC: before.mac}); err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestAuthentic_OfADelayedFrame(t *testing.T) {
 		if got := now.next(t); !bytes.Equal(got.Payload, f.Payload) {
 			t.Errorf("%q came, want %q", got.Payload, f.Payload)
 		}
-		inner.Authentic(&in[0])
+		inner.Answered(&in[0], true)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestOrigin_IsOfOneFrame(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	l.Authenticates()
+	l.Authenticates(0)
 	hear := func(n int, port uint16) transport.Frame {
 		f := plainFrame(l.mac)
 		f.Src = numbered(n)

@@ -21,5 +21,7 @@
 // kernel's look-ups.
 //
 // Anybody who can reach the port can send frames. Package mcd refuses to run without a key on a
-// link that listens on a public address.
+// link that listens on a public address. With a key nothing that a stranger sends changes where
+// frames go: introductions are sealed, and a station is elsewhere than it was if it answers from
+// there and says so, or is silent where it was (see transport.Roamer).
 package udp

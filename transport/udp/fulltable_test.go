@@ -28,7 +28,7 @@ func TestPoll_TheTableIsFull(t *testing.T) {
 		if n := drained(t, l); n != want {
 			t.Errorf("authenticated: %v, and %d frames are handed out, want %d", i == 1, n, want)
 		}
-		l.Authenticates()
+		l.Authenticates(0)
 	}
 }
 
@@ -51,7 +51,7 @@ func TestStations_GiveWay(t *testing.T) {
 			if !l.accept(f.AppendTo(nil), at, &f) {
 				t.Fatalf("keys %v: station %d is not handed out", keys, n)
 			}
-			l.Authentic(&f)
+			l.Answered(&f, true)
 		}
 		has := func(n int) bool { return l.stations.load().byMAC[numbered(n)] != nil }
 		want := func(what string, n int, want bool) {
@@ -62,7 +62,7 @@ func TestStations_GiveWay(t *testing.T) {
 		}
 		synctest.Test(t, func(t *testing.T) {
 			if keys {
-				l.Authenticates()
+				l.Authenticates(0)
 			}
 			if err := l.AddStation(Station{Addr: "127.0.0.1:10", MAC: numbered(2)}); err != nil {
 				t.Fatal(err)
@@ -82,7 +82,7 @@ func TestStations_GiveWay(t *testing.T) {
 			want("before the minute", 9000, false)
 			time.Sleep(time.Second)
 			hear(1000)
-			l.introduced(&transport.Frame{Payload: appendStation(nil, numbered(9001), at)})
+			l.introduced(appendStation(nil, numbered(9001), at))
 			want("told of", 9001, false)
 			hear(9002)
 			want("a minute later", 9002, true)

@@ -9,7 +9,9 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// introductionType is the EtherType of introductions: IEEE 802 local experimental 2.
+// introductionType is the EtherType of introductions without keys: IEEE 802 local experimental 2.
+// With keys they are messages of who polls, which are sealed as all are: a stranger's would lead
+// stations to the stranger.
 const introductionType transport.EtherType = 0x88b6
 
 // An introduction tells a station where others are. One who is heard by a frame for all, as
@@ -27,7 +29,7 @@ const (
 	maxTold = 8
 	// retellPause is how often, after that, it is told of the others: it may have been restarted.
 	retellPause = 5 * time.Second
-	// retellRate bounds that for all stations together, a second, as strangers without keys can ask
+	// retellRate bounds that for all stations together, a second, as without keys strangers can ask
 	// for it in the name of others; so many at once.
 	retellRate  = 20
 	retellBurst = 64
@@ -71,7 +73,7 @@ func (l *Link) introduce(s *station) {
 			l.sendIntroduction(other.mac, own)
 		}
 		this := appendStation(nil, other.mac, other.at)
-		if count == maxIntroduced || len(all)+len(this) > l.mtu {
+		if count == maxIntroduced || len(all)+len(this) > l.mtu-l.overhead {
 			flush()
 		}
 		all = append(all, this...)
@@ -80,8 +82,13 @@ func (l *Link) introduce(s *station) {
 	flush()
 }
 
-// sendIntroduction sends an introduction. If it cannot go now, it is lost.
+// sendIntroduction sends an introduction, or has it sealed and sent. If it cannot go now, it is
+// lost.
 func (l *Link) sendIntroduction(to transport.MAC, b []byte) {
+	if l.authenticated.Load() {
+		l.requests = append(l.requests, transport.Request{To: to, Introduction: b})
+		return
+	}
 	_, _ = l.Send([]transport.Frame{{Dst: to, EtherType: introductionType, Payload: b}})
 }
 
@@ -91,10 +98,11 @@ func appendStation(b []byte, mac transport.MAC, at netip.AddrPort) []byte {
 	return binary.BigEndian.AppendUint16(b, at.Port())
 }
 
-// introduced makes the stations of an introduction known.
-func (l *Link) introduced(f *transport.Frame) {
+// introduced makes the stations of an introduction known: tentative, if they can prove themselves.
+// Where one is known that can, it is doubted that it is where it was.
+func (l *Link) introduced(b []byte) {
 	var all []*station
-	b := f.Payload
+	authenticated := l.authenticated.Load()
 	for range maxIntroduced {
 		mac, at, rest, ok := cutStation(b)
 		if !ok {
@@ -104,13 +112,17 @@ func (l *Link) introduced(f *transport.Frame) {
 		if !l.reaches(at) || mac == l.mac || mac.IsMulticast() || mac.IsZero() {
 			continue
 		}
-		if s := l.stations.find(mac); s == nil || s.tentative {
-			n := l.heardOf(mac, l.inZone(at))
-			n.said = true
+		at = l.inZone(at)
+		switch s := l.stations.find(mac); {
+		case s == nil || s.tentative:
+			n := l.stationAt(mac, at)
+			n.said, n.tentative = true, authenticated
 			all = append(all, n)
+		case authenticated && s.at != at:
+			l.doubt(mac, at)
 		}
 	}
-	if len(all) > 0 && l.mayLearn() {
+	if len(all) > 0 {
 		l.stations.addAll(all)
 	}
 }

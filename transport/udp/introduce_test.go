@@ -53,7 +53,7 @@ func TestIntroduction_Believed(t *testing.T) {
 	}
 	b = appendStation(b, numbered(2), netip.MustParseAddrPort("[fd00::1]:9"))
 	b = appendStation(b, numbered(3), at)
-	l.introduced(&transport.Frame{Payload: append(b, "what follows"...)})
+	l.introduced(append(b, "what follows"...))
 	if known := l.stations.load().known; len(known) != 2 || known[0].mac != numbered(1) || known[1].mac != numbered(3) || known[0].at != at {
 		t.Errorf("%d stations: %+v", len(known), known)
 	}
@@ -61,7 +61,7 @@ func TestIntroduction_Believed(t *testing.T) {
 	for n := range 40 {
 		b = appendStation(b, numbered(100+n), at)
 	}
-	l.introduced(&transport.Frame{Payload: b})
+	l.introduced(b)
 	if known := l.stations.load().known; len(known) != 2+32 || known[33].mac != numbered(131) {
 		t.Errorf("%d stations", len(known))
 	}
@@ -70,7 +70,7 @@ func TestIntroduction_Believed(t *testing.T) {
 // An introduction does not say of which interface a link-local address is: of the link's own.
 func TestIntroduction_LinkLocal(t *testing.T) {
 	l := &Link{local: netip.MustParseAddrPort("[fe80::1%7]:9"), zone: "7", socket: new(socket)}
-	l.introduced(&transport.Frame{Payload: appendStation(nil, numbered(1), netip.MustParseAddrPort("[fe80::2]:9"))})
+	l.introduced(appendStation(nil, numbered(1), netip.MustParseAddrPort("[fe80::2]:9")))
 	if s := l.stations.find(numbered(1)); s == nil || s.at != netip.MustParseAddrPort("[fe80::2%7]:9") {
 		t.Errorf("%+v", s)
 	}
@@ -81,7 +81,7 @@ func TestIntroduction_Garbage(t *testing.T) {
 	for _, local := range []string{"10.0.0.1:7401", "[fd00::1]:7401"} {
 		l := &Link{local: netip.MustParseAddrPort(local), mac: numbered(0), socket: new(socket)}
 		for n := range 40 {
-			l.introduced(&transport.Frame{Payload: bytes.Repeat([]byte{2}, n)})
+			l.introduced(bytes.Repeat([]byte{2}, n))
 		}
 		if known := l.stations.load().known; len(known) != 0 {
 			t.Errorf("%s: %d stations, such as %v at %v", local, len(known), known[0].mac, known[0].at)
@@ -302,7 +302,7 @@ func TestIntroductions_OfThoseWhoAreKnown(t *testing.T) {
 		defer l.Close()
 		from, proved := at, strings.HasSuffix(by, ", proved")
 		if proved {
-			l.Authenticates()
+			l.Authenticates(0)
 		}
 		if by == "a lie, proved" {
 			from = elsewhere
@@ -315,13 +315,14 @@ func TestIntroductions_OfThoseWhoAreKnown(t *testing.T) {
 				}
 				continue
 			}
-			l.introduced(&transport.Frame{Payload: appendStation(nil, mac, at)})
+			l.introduced(appendStation(nil, mac, at))
 			if f := plainFrame(l.mac); proved {
 				f.Src, f.Payload = mac, []byte("proof")
 				if !l.accept(f.AppendTo(nil), from, &f) {
 					t.Fatal("a frame is not handed out")
 				}
-				l.Authentic(&f)
+				l.Answered(&f, true)
+				l.Requests() // nobody else is told yet
 			}
 		}
 		all := func() int {
@@ -332,8 +333,9 @@ func TestIntroductions_OfThoseWhoAreKnown(t *testing.T) {
 				if !l.accept(f.AppendTo(nil), from, &f) {
 					t.Fatal("a frame is not handed out")
 				}
+				l.Authentic(&f)
 			}
-			return int(l.Counters().TxFrames - before)
+			return int(l.Counters().TxFrames-before) + len(l.Requests())
 		}
 		const told, spread = many * 2, many - 1
 		want := []int{told + 4*spread, 0, told + 4*spread, 0}

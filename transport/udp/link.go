@@ -37,14 +37,18 @@ type Link struct {
 	tx   struct{ frames, bytes, refused, busy atomic.Uint64 }
 	rx   struct{ frames, bytes, malformed atomic.Uint64 }
 
-	authenticated atomic.Bool        // who polls authenticates frames
-	polls         uint64             // of the polling goroutine
-	heard         recent             // likewise; the sender of the last frame
-	moved         [maxMoved]moved    // likewise; by Frame.Origin
-	origin        uint32             // likewise; of the last one of these
-	retold        tokenbucket.Bucket // likewise; of introductions that are made again
-	respread      tokenbucket.Bucket // likewise; of those to all others
-	learned       tokenbucket.Bucket // likewise; of changes of the tentative stations
+	authenticated atomic.Bool         // who polls authenticates frames
+	polls         uint64              // of the polling goroutine
+	heard         recent              // likewise; the sender of the last frame
+	moved         [maxMoved]moved     // likewise; by Frame.Origin
+	origin        uint32              // likewise; of the last one of these
+	retold        tokenbucket.Bucket  // likewise; of introductions that are made again
+	respread      tokenbucket.Bucket  // likewise; of those to all others
+	doubts        [maxDoubts]doubt    // likewise; by Frame.Origin
+	raised        uint32              // likewise; how many of them there were
+	doubting      tokenbucket.Bucket  // likewise; of doubts that are raised
+	requests      []transport.Request // likewise
+	overhead      int                 // of authentication, in bytes; set before authenticated
 
 	stamps stampLog // of the last Poll's frames
 
@@ -126,8 +130,8 @@ func open(listen string, cfg Config) (_ *Link, err error) {
 	l := &Link{etherType: cmp.Or(cfg.EtherType, transport.EtherTypeDefault)}
 	l.retold = tokenbucket.New(retellRate, retellBurst)
 	l.respread = tokenbucket.New(respreadRate, respreadBurst)
-	l.learned = tokenbucket.New(learnRate, learnBurst)
-	l.out.strangers = tokenbucket.New(strangerRate, strangerBurst)
+	l.doubting = tokenbucket.New(doubtRate, doubtBurst)
+	l.out.tentative = tokenbucket.New(tentativeRate, tentativeBurst)
 	buffer := cmp.Or(cfg.ReceiveBuffer, DefaultReceiveBuffer)
 	l.socket, err = openSocket(at, cfg.Interface, cfg.Group, buffer)
 	if err != nil {

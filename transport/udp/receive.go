@@ -3,7 +3,6 @@ package udp
 import (
 	"net/netip"
 
-	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -74,74 +73,76 @@ func (l *Link) accept(b []byte, from netip.AddrPort, f *transport.Frame) bool {
 		return false
 	}
 	if f.EtherType == introductionType {
-		l.introduced(f)
+		if l.authenticated.Load() { // they are sealed then, and messages of who polls
+			l.rx.malformed.Add(1)
+			return false
+		}
+		l.introduced(f.Payload)
 		return false
 	}
 	return (f.EtherType == l.etherType || l.etherType == transport.EtherTypeAny) && l.comesFrom(f, from)
 }
 
-// comesFrom notes where a frame came from, and reports whether its station may be there: anywhere,
-// if frames are authenticated, and else where it was first.
+// comesFrom reports whether a frame's station may be where it came from: anywhere, if frames are
+// authenticated, and else where it was first. What may be a stranger's is noted then, and changes
+// nothing else.
 func (l *Link) comesFrom(f *transport.Frame, from netip.AddrPort) bool {
 	s := l.heard.find(l.stations.load(), f.Src)
-	if s == nil && l.mayLearn() {
+	if l.authenticated.Load() {
+		if s == nil || s.at != from || s.tentative {
+			f.Origin = l.noteMoved(f.Src, from)
+		} else {
+			l.stations.note(s)
+		}
+		return true
+	}
+	if s == nil {
 		l.learn(f.Src, from)
 		s = l.stations.find(f.Src)
 	}
-	authenticated := l.authenticated.Load()
 	switch {
-	case s == nil && !authenticated:
+	case s == nil: // there is no room
 		return true
-	case s == nil, s.at != from, s.tentative:
-		if !authenticated {
-			l.rx.malformed.Add(1)
-			return false
-		}
-		l.noteMoved(f, from)
-	default:
-		l.stations.note(s)
+	case s.at != from:
+		l.rx.malformed.Add(1)
+		return false
 	}
-	if s != nil && f.Dst == transport.Broadcast {
+	l.stations.note(s)
+	if f.Dst == transport.Broadcast {
 		l.introduce(s)
 	}
 	return true
 }
 
-// learnRate bounds how often a second the tentative stations change, which takes tens of
-// microseconds; so often at once. One that is not learned is answered all the same, and can prove
-// itself: that it may not be known in between is what strangers can bring about.
-const (
-	learnRate  = 500
-	learnBurst = maxTentative
-)
-
-// mayLearn reports whether a stranger's word may change the table now: of a link without keys it
-// does until the table is full.
-func (l *Link) mayLearn() bool {
-	return !l.authenticated.Load() || l.learned.Take(int64(clock.Now().Since()))
-}
-
 // learn makes a station known that was heard.
-func (l *Link) learn(mac transport.MAC, at netip.AddrPort) { l.stations.add(l.heardOf(mac, at)) }
+func (l *Link) learn(mac transport.MAC, at netip.AddrPort) { l.stations.add(l.stationAt(mac, at)) }
 
-// heardOf makes a station that was heard, or heard of: tentative, if it can prove itself.
-func (l *Link) heardOf(mac transport.MAC, at netip.AddrPort) *station {
-	return &station{mac: mac, at: at, address: l.socket.address(at), tentative: l.authenticated.Load()}
+func (l *Link) stationAt(mac transport.MAC, at netip.AddrPort) *station {
+	return &station{mac: mac, at: at, address: l.socket.address(at)}
 }
 
-// noteMoved notes where a frame came from.
-func (l *Link) noteMoved(f *transport.Frame, from netip.AddrPort) {
-	if l.origin++; l.origin == 0 {
-		l.origin = 1
+// noteMoved notes where a frame came from, and returns its Origin.
+func (l *Link) noteMoved(src transport.MAC, from netip.AddrPort) uint32 {
+	l.origin = l.origin%(doubtful-1) + 1
+	l.moved[l.origin%maxMoved] = moved{l.origin, src, from}
+	return l.origin
+}
+
+// answerTo returns where a frame goes that answers one from elsewhere than its station is, or nil.
+func (l *Link) answerTo(f *transport.Frame) *moved {
+	if f.Answers == nil {
+		return nil
 	}
-	f.Origin = l.origin
-	l.moved[f.Origin%maxMoved] = moved{f.Origin, f.Src, from}
+	return l.movedFrom(f.Answers)
 }
 
 // movedFrom returns where a frame, or a copy of it, came from, or nil: from where its station is,
 // or too long ago.
 func (l *Link) movedFrom(f *transport.Frame) *moved {
 	m := &l.moved[f.Origin%maxMoved]
+	if f.Origin&doubtful != 0 {
+		m = &l.doubts[f.Origin%maxDoubts].moved
+	}
 	if f.Origin == 0 || m.origin != f.Origin || m.src != f.Src {
 		return nil
 	}

@@ -16,10 +16,10 @@ type datagram struct {
 	frame int // by index in the frames of a Send
 }
 
-// strangerRate bounds the copies for tentative stations, a second.
+// tentativeRate bounds the copies for tentative stations, a second.
 const (
-	strangerRate  = 200
-	strangerBurst = maxTentative
+	tentativeRate  = 200
+	tentativeBurst = maxTentative
 )
 
 // outgoing is what one Send makes of its frames, a batch of them at a time.
@@ -27,7 +27,7 @@ type outgoing struct {
 	datagrams []datagram
 	copies    [batch][]byte      // frames whose payload has no room for a header before it
 	group     address            // of the IP multicast group
-	strangers tokenbucket.Bucket // copies for tentative stations
+	tentative tokenbucket.Bucket // copies for tentative stations
 	recent    recent             // of the last frame that was for one station
 }
 
@@ -92,12 +92,10 @@ func (l *Link) sendBatch(frames []transport.Frame) (taken int, err error) {
 // address makes the datagrams of a frame, the i-th of the batch.
 func (l *Link) address(i int, f *transport.Frame) {
 	o := &l.out
-	if f.Answers != nil {
-		if m := l.movedFrom(f.Answers); m != nil {
-			to := l.socket.address(m.from)
-			o.datagrams = append(o.datagrams, datagram{l.encode(i, f), &to, i})
-			return
-		}
+	if m := l.answerTo(f); m != nil {
+		to := l.socket.address(m.from)
+		o.datagrams = append(o.datagrams, datagram{l.encode(i, f), &to, i})
+		return
 	}
 	if !f.Dst.IsMulticast() {
 		if s := o.recent.find(l.stations.load(), f.Dst); s != nil {
@@ -121,7 +119,7 @@ func (l *Link) address(i int, f *transport.Frame) {
 		return
 	}
 	for _, s := range table.other {
-		if o.strangers.Take(int64(clock.Now().Since())) {
+		if o.tentative.Take(int64(clock.Now().Since())) {
 			o.datagrams = append(o.datagrams, datagram{b, &s.address, i})
 		}
 	}

@@ -25,11 +25,12 @@ const (
 // station is another link: its Ethernet address, and where it is.
 //
 //	in Config, by AddStation     known
-//	heard, or introduced         known; tentative, if frames are authenticated
-//	heard, a frame authentic     known, and where that frame came from
+//	heard                        known, if frames are not authenticated
+//	introduced                   known; tentative, if frames are authenticated
+//	heard, a frame authentic     known; where it is: see doubt
 //
-// A tentative station is whatever a stranger says. It gets what is for it alone, so that it can
-// prove itself, and few of the frames for all; the oldest goes where there are too many.
+// A tentative station is where another one took it to be, which may be long ago. It gets what is
+// for it alone, and few of the frames for all; the oldest goes where there are too many.
 type station struct {
 	mac       transport.MAC
 	at        netip.AddrPort
@@ -40,11 +41,12 @@ type station struct {
 	heard     atomic.Int64 // when it was heard last, or made known, as stations.now
 	told      atomic.Int32 // how often it was introduced to the others
 	toldAt    atomic.Int64 // when it was told of them last, in ns
+	answered  atomic.Int64 // when it answered last from where it is, in ns, while that was in doubt
 }
 
 // stations is a table that is read without a lock. What a station's fields say is not changed: it
-// is replaced. So are the maps and slices of a table; a change of the tentative stations, which any
-// stranger can cause, copies those alone.
+// is replaced. So are the maps and slices of a table; a change of the tentative stations, of which
+// many are introduced at once, copies those alone.
 type stations struct {
 	mu    sync.Mutex // serialises changes
 	seeds []seedAddress
@@ -117,14 +119,14 @@ func (r *recent) find(table *stationTable, mac transport.MAC) *station {
 }
 
 // add adds a station, and returns false if there is one with that address, or there are too many. A
-// tentative one gives way: it is what a stranger says.
+// tentative one gives way.
 func (s *stations) add(n *station) bool { return s.addAll([]*station{n}) == nil }
 
 // isFull reports whether there are as many known stations as may be.
 func (t *stationTable) isFull() bool { return len(t.byMAC) >= maxStations }
 
 // takes reports whether there is room for a station, and none known with its address. A tentative
-// one takes the place of another that is said to be elsewhere: the first word is a stranger's, too.
+// one takes the place of another that is said to be elsewhere: the first word may be an old one.
 func (t *stationTable) takes(n *station) bool {
 	if same := t.otherByMAC[n.mac]; n.tentative {
 		return t.byMAC[n.mac] == nil && (same == nil || same.at != n.at)

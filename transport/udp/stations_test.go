@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawlane/rawlane/internal/tokenbucket"
 	"github.com/rawlane/rawlane/transport"
 )
 
@@ -50,25 +49,24 @@ func TestStations_AreBounded(t *testing.T) {
 	}
 }
 
-// What strangers say costs the same whoever is known: one change of the table for all stations of an
-// introduction, and a copy of the tentative ones alone. What says nothing new changes nothing.
-func TestStations_WhatStrangersCost(t *testing.T) {
+// What introductions say costs the same whoever is known: one change of the table for all stations of
+// one, and a copy of the tentative ones alone. What says nothing new changes nothing.
+func TestStations_WhatIntroductionsCost(t *testing.T) {
 	at := netip.MustParseAddrPort("10.0.0.1:7401")
-	l := &Link{local: at, mac: numbered(0), socket: new(socket), learned: tokenbucket.New(learnRate, learnBurst)}
+	l := &Link{local: at, mac: numbered(0), socket: new(socket)}
 	var all []*station
 	for n := range 1000 {
 		all = append(all, &station{mac: numbered(1 + n)})
 	}
 	l.stations.put(all...)
-	l.Authenticates()
+	l.Authenticates(0)
 	known, next := l.stations.load().known, 10_000
-	name := func() *transport.Frame {
-		var b []byte
+	name := func() (b []byte) {
 		for range maxIntroduced {
 			b = appendStation(b, numbered(next), at)
 			next++
 		}
-		return &transport.Frame{Payload: b}
+		return b
 	}
 	for range 10 {
 		l.introduced(name())
@@ -80,9 +78,7 @@ func TestStations_WhatStrangersCost(t *testing.T) {
 	if &table.known[0] != &known[0] || len(table.other) != maxTentative || l.stations.find(last) == nil {
 		t.Errorf("the known stations were copied, or %d tentative ones", len(table.other))
 	}
-	l.learn(last, at)
-	l.learn(numbered(1), at)
-	l.introduced(&transport.Frame{Payload: appendStation(appendStation(nil, last, at), numbered(1000), at)})
+	l.introduced(appendStation(appendStation(nil, last, at), numbered(1000), at))
 	if l.stations.load() != table {
 		t.Error("nothing new changed the table")
 	}
@@ -157,8 +153,8 @@ func TestAddStation_InPlaceOfATentativeOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	l.Authenticates()
-	l.introduced(&transport.Frame{Payload: appendStation(nil, numbered(2), netip.MustParseAddrPort("127.0.0.1:9"))})
+	l.Authenticates(0)
+	l.introduced(appendStation(nil, numbered(2), netip.MustParseAddrPort("127.0.0.1:9")))
 	p := newPeer(t, 2)
 	if err := l.AddStation(Station{Addr: p.at().String(), MAC: p.mac}); err != nil {
 		t.Fatal(err)
@@ -180,13 +176,13 @@ func TestIntroduction_OfATentativeOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	l.Authenticates()
+	l.Authenticates(0)
 	lie, truth := netip.MustParseAddrPort("127.0.0.1:9"), netip.MustParseAddrPort("127.0.0.1:10")
 	for n := range maxTentative { // as many as there may be
-		l.learn(numbered(100+n), lie)
+		l.introduced(appendStation(nil, numbered(100+n), lie))
 	}
 	for _, at := range []netip.AddrPort{truth, lie, truth} {
-		l.introduced(&transport.Frame{Payload: appendStation(nil, numbered(100), at)})
+		l.introduced(appendStation(nil, numbered(100), at))
 		if s := l.stations.find(numbered(100)); s == nil || s.at != at || !s.tentative {
 			t.Errorf("%+v, want it at %v", s, at)
 		}
@@ -195,30 +191,29 @@ func TestIntroduction_OfATentativeOne(t *testing.T) {
 		}
 	}
 	l.stations.move(&station{mac: numbered(100), at: truth})
-	l.introduced(&transport.Frame{Payload: appendStation(nil, numbered(100), lie)})
+	l.introduced(appendStation(nil, numbered(100), lie))
 	if s := l.stations.find(numbered(100)); s.at != truth || len(l.stations.load().other) != maxTentative-1 {
 		t.Errorf("%+v, want it at %v", s, truth)
 	}
 }
 
-// A station that proves itself is known, though strangers have driven it out meanwhile: with eight
-// datagrams of introductions right behind its own.
-func TestAuthentic_DrivenOut(t *testing.T) {
+// A station that proves itself is known, though as many as may be were introduced meanwhile.
+func TestAnswered_DrivenOut(t *testing.T) {
 	l, err := Open("127.0.0.1:0", Config{MAC: numbered(1)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	l.Authenticates()
+	l.Authenticates(0)
 	at, f := netip.MustParseAddrPort("127.0.0.1:9"), plainFrame(l.MAC())
 	f.Src = numbered(2)
 	if !l.accept(f.AppendTo(nil), at, &f) {
 		t.Fatal("a frame is not handed out")
 	}
 	for n := range maxTentative {
-		l.learn(numbered(1000+n), at)
+		l.Introduced(appendStation(nil, numbered(1000+n), at))
 	}
-	l.Authentic(&f)
+	l.Answered(&f, true)
 	if s := l.stations.find(numbered(2)); s == nil || s.tentative || s.at != at {
 		t.Errorf("%+v", s)
 	}
@@ -292,14 +287,14 @@ func TestSend_ToNobody(t *testing.T) {
 }
 
 // A frame from elsewhere than its station is, where frames are authenticated, is answered there, and
-// there alone: until it has proved authentic.
+// there alone: until it has proved that its station is there.
 func TestAnswer_FromElsewhere(t *testing.T) {
 	l, err := Open("127.0.0.1:0", Config{MAC: numbered(1)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	l.Authenticates()
+	l.Authenticates(0)
 	before, now := newPeer(t, 2), newPeer(t, 2)
 	if err := l.AddStation(Station{Addr: before.at().String(), MAC: before.mac}); err != nil {
 		t.Fatal(err)
@@ -325,12 +320,10 @@ func TestAnswer_FromElsewhere(t *testing.T) {
 		if f := p.next(t); string(f.Payload) != "answer" {
 			t.Errorf("%q", f.Payload)
 		}
-		for _, s := range []string{"at once", "authentic"} {
-			if s == "authentic" {
-				l.Authentic(&in[0])
-			}
+		for _, s := range []string{"at once", "proved"} {
 			to := before
-			if s == "authentic" {
+			if s == "proved" {
+				l.Answered(&in[0], true)
 				to = p
 			}
 			if n, err := l.Send(text(s)); n != 1 || err != nil {
@@ -382,6 +375,7 @@ func TestStationMAC(t *testing.T) {
 func FuzzIntroduction(f *testing.F) {
 	at := netip.MustParseAddrPort("10.0.0.1:7401")
 	f.Add(appendStation(appendStation(nil, numbered(1), at), numbered(2), netip.MustParseAddrPort("[fd00::1]:9")))
+	f.Add(appendStation(appendStation(nil, numbered(1), at), numbered(1), netip.MustParseAddrPort("10.0.0.2:7401")))
 	f.Add([]byte{})
 	f.Add(appendStation(nil, numbered(1), at)[:10]) // cut off
 	for _, nobody := range []string{"0.0.0.0:1", "224.0.0.1:1", "10.0.0.1:0"} {
@@ -400,9 +394,18 @@ func FuzzIntroduction(f *testing.F) {
 			rest = next
 		}
 		l := &Link{local: at, socket: new(socket)}
-		l.introduced(&transport.Frame{Payload: b})
+		l.introduced(b)
 		if n := len(l.stations.load().known); n > maxIntroduced {
 			t.Fatalf("%d stations", n)
+		}
+		known := l.stations.load()
+		l.authenticated.Store(true)
+		l.introduced(b)
+		for rest := b; len(rest) > 16; rest = rest[1:] { // other stations, and other places
+			l.introduced(rest)
+		}
+		if table := l.stations.load(); len(table.known) != len(known.known) || len(table.other) > maxTentative {
+			t.Fatalf("%d stations are known, and %d tentative", len(table.known), len(table.other))
 		}
 	})
 }

@@ -262,7 +262,7 @@ func TestSend_WhatStrangersRefuse(t *testing.T) {
 		for _, size := range []int{1, 2} {
 			a, b := linked(t)
 			a.learn(numbered(0), netip.MustParseAddrPort(stranger)) // its copies leave before b's
-			a.introduced(&transport.Frame{Payload: appendStation(nil, numbered(1000), netip.MustParseAddrPort(stranger))})
+			a.introduced(appendStation(nil, numbered(1000), netip.MustParseAddrPort(stranger)))
 			frames := append(plain(transport.Broadcast, size, 100), plain(numbered(0), size, 100)...)
 			frames = append(frames, plain(b.MAC(), size, 100)...)
 			if n, err := a.Send(frames); n != len(frames) || err != nil {

@@ -196,7 +196,7 @@ func TestVerifier_ChallengesBeyondTheBudget(t *testing.T) {
 	if n := len(b.receive(w.now, challenge(a))); n > 0 || b.verdicts[OverBudget] != 1 {
 		t.Errorf("a known node beyond its budget: %d frames, verdicts %v", n, b.verdicts)
 	}
-	w.deliver(b.seal(w.now, b.v.challenge(w.now, a.mac, transport.OptionalTag{}, false, nil))...) // which a answers
+	w.deliver(b.seal(w.now, b.v.challenge(w.now, a.mac, nil, nil))...) // which a answers
 	for b.v.toUnknown.Take(int64(w.now.Since())) {
 	}
 	before := b.v.asks[a.mac]
@@ -296,9 +296,9 @@ func TestAsk_AnsweredIsNotRepeated(t *testing.T) {
 	a, b := newNode(t, "a", 1, false, secret(1)), newNode(t, "b", 2, false, secret(1))
 	w := newNetwork(a, b)
 	w.deliver(a.send(b.mac, "one"))
-	w.deliver(b.seal(w.now, b.v.challenge(w.now, a.mac, transport.OptionalTag{}, false, nil))...)
-	if a.proofs != 1 || b.proofs != 1 { // the second answer is of one that was known to be alive
-		t.Errorf("%d and %d answers are proofs", a.proofs, b.proofs)
+	w.deliver(b.seal(w.now, b.v.challenge(w.now, a.mac, nil, nil))...)
+	if a.answers != 1 || b.answers != 2 { // the second is of one that was known to be alive
+		t.Errorf("%d and %d answers", a.answers, b.answers)
 	}
 	sent := len(w.recorded)
 	if w.pass(time.Second); len(w.recorded) != sent || b.v.asks[a.mac] == nil {

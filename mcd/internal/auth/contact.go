@@ -18,17 +18,21 @@ type Send struct {
 	// go as the router says.
 	Tag     transport.OptionalTag
 	Answer  bool
+	Origin  uint32 // of a frame that it answers besides, or 0
 	Counter uint64 // for SealContact
 }
 
 // ask is an open challenge to an address.
 type ask struct {
-	mac     transport.MAC
-	nonce   [16]byte
-	born    monotime.Time
-	repeats bool
-	next    monotime.Time // when it is repeated
-	wait    time.Duration // after that
+	mac      transport.MAC
+	nonce    [16]byte
+	born     monotime.Time
+	repeats  bool
+	next     monotime.Time // when it is repeated
+	wait     time.Duration // after that
+	searches bool          // for where that address is, until it is settled
+	origins  []uint32      // of frames that came from where a search goes besides; the last one first
+	turns    int           // since that came
 }
 
 func (a *ask) end() monotime.Time { return a.born.Add(askLife) }
@@ -41,9 +45,25 @@ func (a *ask) due() monotime.Time {
 	return a.end()
 }
 
+// goesTo has a challenge go next to where a frame came from, and to the last of these in turns.
+func (a *ask) goesTo(origin uint32) {
+	others := slices.DeleteFunc(slices.Clone(a.origins), func(o uint32) bool { return o == origin })
+	a.origins = append([]uint32{origin}, others[:min(len(others), maxOrigins-1)]...)
+	a.turns = 0
+}
+
+// turn returns where a challenge goes now: each second time to where the link has its address.
+func (a *ask) turn() (origin uint32) {
+	if len(a.origins) > 0 && a.turns%2 == 0 {
+		origin = a.origins[a.turns/2%len(a.origins)]
+	}
+	a.turns++
+	return origin
+}
+
 // message returns the frame that asks.
 func (v *Verifier) message(now monotime.Time, a *ask) Send {
-	return v.send(Send{Dst: a.mac,
+	return v.send(Send{Dst: a.mac, Origin: a.turn(),
 		Body: wire.ContactBody{Flags: wire.ContactChallenge, Challenge: a.nonce, Age: v.age(now)}})
 }
 
@@ -56,13 +76,37 @@ func (v *Verifier) Ask(now monotime.Time, mac transport.MAC, out []Send) []Send 
 	if slices.ContainsFunc(v.byMAC[mac], func(s *sender) bool { return s.state == fresh }) {
 		return out
 	}
-	return v.challenge(now, mac, transport.OptionalTag{}, false, out)
+	return v.challenge(now, mac, nil, out)
 }
 
-// challenge sends a challenge to an address, if none is open there that will be repeated.
-func (v *Verifier) challenge(
-	now monotime.Time, mac transport.MAC, tag transport.OptionalTag, answer bool, out []Send,
-) []Send {
+// Search asks an address where it is, also if an incarnation there is known to be alive: where a
+// frame of that origin came from, and where the link has it. It is asked for askLife, or until that
+// is settled.
+func (v *Verifier) Search(now monotime.Time, mac transport.MAC, origin uint32, out []Send) []Send {
+	a := v.ask(now, mac)
+	if a == nil {
+		return out
+	}
+	a.goesTo(origin)
+	a.searches, a.repeats = true, true
+	a.born, a.next, a.wait = now, now.Add(firstAsk), 2*firstAsk
+	v.wakeAt(a.due())
+	if v.challenges.Take(int64(now.Since())) {
+		out = append(out, v.message(now, a))
+	}
+	return out
+}
+
+// Settle ends a search.
+func (v *Verifier) Settle(mac transport.MAC) {
+	if a := v.asks[mac]; a != nil && a.searches {
+		a.searches, a.repeats = false, v.awaits(mac)
+	}
+}
+
+// challenge sends a challenge to an address, if none is open there that will be repeated: to where
+// the frame came from that it answers, if there is one.
+func (v *Verifier) challenge(now monotime.Time, mac transport.MAC, answers *Frame, out []Send) []Send {
 	if v.isAsked(now, mac) && v.asks[mac].repeats {
 		return out
 	}
@@ -71,7 +115,9 @@ func (v *Verifier) challenge(
 		return out
 	}
 	m := v.message(now, a)
-	m.Tag, m.Answer = tag, answer
+	if answers != nil {
+		m.Tag, m.Answer = answers.Sent, true
+	}
 	return append(out, m)
 }
 
@@ -144,7 +190,7 @@ func (v *Verifier) challenged(
 		if known || v.isAsked(now, f.Src) {
 			return OverBudget, out
 		}
-		return OverBudget, v.challenge(now, f.Src, f.Sent, true, out)
+		return OverBudget, v.challenge(now, f.Src, f, out)
 	}
 	reply := Send{Dst: f.Src, Tag: f.Sent, Answer: true,
 		Body: wire.ContactBody{Flags: wire.ContactResponse, Response: body.Challenge, EchoedAge: body.Age}}
@@ -170,7 +216,7 @@ func (v *Verifier) checkContact(f *Frame, w *wire.Auth) Verdict {
 			continue
 		}
 		if openContact(v.hmacs[i], &v.scratch, f.Bytes, w, &f.Addresses) {
-			f.Payload = f.Bytes[wire.AuthHeaderLen:]
+			f.Payload, f.key = f.Bytes[wire.AuthHeaderLen:], k
 			return Accepted
 		}
 		verdict = BadTag
@@ -186,21 +232,22 @@ func (v *Verifier) response(now monotime.Time, f *Frame, w *wire.Auth, body *wir
 	}
 	rtt := now.Sub(v.since) - time.Duration(body.EchoedAge)
 	if rtt > preciseRTT && now.Sub(a.born) < impreciseAfter && v.mayRefuse(w.Incarnation, body.Floor) {
-		return v.challenge(now, f.Src, f.Sent, true, out) // to hear a floor that is less too high
+		return v.challenge(now, f.Src, f, out) // to hear a floor that is less too high
 	}
-	before := v.isFresh(w.Incarnation)
 	out = v.prove(now, w.Incarnation, f.Src, body.Floor, out)
-	f.Proves = !before && v.isFresh(w.Incarnation)
-	if a := v.asks[f.Src]; a != nil && !v.awaits(f.Src) {
+	s := v.senders[w.Incarnation]
+	f.Answers = s != nil && s.state == fresh && s.mac == f.Src
+	if a := v.asks[f.Src]; a != nil && !a.searches && !v.awaits(f.Src) {
 		a.repeats = false
 	}
 	return out
 }
 
-// isFresh reports whether an incarnation is known to be alive.
-func (v *Verifier) isFresh(incarnation uint64) bool {
-	s := v.senders[incarnation]
-	return s != nil && s.state == fresh
+// IsFrom reports whether a contact frame that was accepted says that it has left that place.
+func (f *Frame) IsFrom(at transport.Place, w *wire.Auth) bool {
+	var body wire.ContactBody
+	body.Parse(f.Payload)
+	return body.Place != wire.PlaceSum{} && body.Place == f.key.PlaceSum(at, w.Incarnation, w.Counter)
 }
 
 // mayRefuse reports whether a floor would keep something from being delivered.
@@ -261,16 +308,24 @@ func (v *Verifier) release(s *sender) {
 
 // suspendOthers has the other incarnations of an address, where a new one has appeared, prove
 // themselves again: they may be alive, in other processes, or former ones of that one. A response
-// to a challenge from before does not count for it: a former one may have sent it.
+// to a challenge from before does not count for it: a former one may have sent it. A search goes on
+// by another one.
 func (v *Verifier) suspendOthers(now monotime.Time, s *sender, out []Send) []Send {
 	for _, o := range v.byMAC[s.mac] {
 		if o != s && o.state == fresh && o.incarnation != v.cfg.Incarnation {
 			o.state = suspended
 		}
 	}
+	before := v.asks[s.mac]
 	delete(v.asks, s.mac)
-	if v.awaits(s.mac) {
-		return v.challenge(now, s.mac, transport.OptionalTag{}, false, out)
+	switch {
+	case before != nil && before.searches:
+		if a := v.newAsk(now, s.mac); a != nil {
+			a.origins, a.searches = before.origins, true
+			out = append(out, v.message(now, a))
+		}
+	case v.awaits(s.mac):
+		return v.challenge(now, s.mac, nil, out)
 	}
 	return out
 }

@@ -39,4 +39,10 @@
 // much as receiving ten frames, so that keys of incarnations that have proved nothing are derived
 // at a bounded rate; what is over the budget is dropped. Contact frames need no derivation, and so
 // get through whatever else arrives: they are sealed with a key that all nodes have.
+//
+// # Where an address is
+//
+// On a link whose stations may move (transport.Roamer) a challenge may go to several places, of
+// which the link says. A response has a sum over the place that it leaves, which a relay that sends
+// it on from elsewhere cannot change.
 package auth

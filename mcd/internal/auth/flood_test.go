@@ -128,7 +128,7 @@ func TestVerifier_ChallengeIsAnsweredOnce(t *testing.T) {
 	w := newNetwork(a, b)
 	w.deliver(a.send(b.mac, "one"))
 	challenge := func() wireFrame {
-		return n0(a.seal(w.now, a.v.challenge(w.now, b.mac, transport.OptionalTag{}, false, nil)))
+		return n0(a.seal(w.now, a.v.challenge(w.now, b.mac, nil, nil)))
 	}
 	first := challenge()
 	if n := len(b.receive(w.now, first)); n != 1 {

@@ -139,7 +139,7 @@ func (w *fuzzNet) changed(arg int) {
 	}
 }
 
-// ask has a node ask, or gives it other keys, or lets time pass.
+// ask has a node ask, or search, or gives it other keys, or lets time pass.
 func (w *fuzzNet) ask(arg int) {
 	k := arg % fuzzNodes
 	n := w.nodes[k]
@@ -154,7 +154,14 @@ func (w *fuzzNet) ask(arg int) {
 		if arg&4 != 0 {
 			to = w.nodes[(k+1)%fuzzNodes].mac
 		}
-		w.take(n.seal(w.now, n.v.Ask(w.now, to, nil))...)
+		switch arg & 3 {
+		case 0, 1:
+			w.take(n.seal(w.now, n.v.Ask(w.now, to, nil))...)
+		case 2:
+			w.take(n.seal(w.now, n.v.Search(w.now, to, uint32(w.at), nil))...)
+		case 3:
+			n.v.Settle(to)
+		}
 	case arg >= 0x14:
 		n.setKeys(w.now, [][][]byte{{secret(1), secret(2)}, {secret(2), secret(1)}, {secret(1)}, {secret(2)}}[arg&3]...)
 	default:

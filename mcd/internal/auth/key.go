@@ -18,7 +18,7 @@ import (
 const (
 	secretLen  = 16          // of AES-128
 	nonceLen   = 12          // of a sender's key: four zeros, and the counter
-	contactLen = sha256.Size // of the key for contact frames
+	contactLen = sha256.Size // of the key for contact frames, and of that for places
 )
 
 // Key is a key of a cluster, ready for use. It is never changed.
@@ -27,6 +27,7 @@ type Key struct {
 	secret  []byte
 	cluster uint32
 	contact []byte
+	place   []byte
 }
 
 // NewKey prepares a copy of a secret for a cluster: the caller may erase its own.
@@ -35,6 +36,8 @@ func NewKey(secret []byte, cluster uint32) *Key {
 	k := &Key{id: derive(secret, nil, "rawlane key id", 1)[0] & 0x0f, secret: secret, cluster: cluster}
 	info := binary.BigEndian.AppendUint32([]byte("rawlane contact"), cluster)
 	k.contact = derive(secret, nil, string(info), contactLen)
+	info = binary.BigEndian.AppendUint32([]byte("rawlane place"), cluster)
+	k.place = derive(secret, nil, string(info), contactLen)
 	return k
 }
 
@@ -193,4 +196,18 @@ func openContact(m hash.Hash, t *Scratch, b []byte, w *wire.Auth, a *Addresses) 
 	ok := hmac.Equal(contactTag(m, t, b), t.tag[:])
 	copy(field, t.tag[:])
 	return ok
+}
+
+// PlaceSum returns the sum that says, in a contact frame, which place that leaves; the zero one if
+// that is not known. It is another one for each frame, so that nobody finds another place that has
+// it.
+func (k *Key) PlaceSum(at transport.Place, incarnation, counter uint64) (sum wire.PlaceSum) {
+	if at == (transport.Place{}) {
+		return sum
+	}
+	m := hmac.New(sha256.New, k.place)
+	b := binary.BigEndian.AppendUint64(at[:], incarnation)
+	_, _ = m.Write(binary.BigEndian.AppendUint64(b, counter)) // never fails
+	copy(sum[:], m.Sum(nil))
+	return sum
 }

@@ -15,6 +15,9 @@ const (
 	maxRetired = 64
 	// maxAsks is how many challenges are open at once.
 	maxAsks = 1 << 9
+	// maxOrigins is to how many places one challenge is repeated besides: the last ones from which
+	// frames of that address came.
+	maxOrigins = 4
 	// maxHeld is how many frames of one sender are kept until it answers. A peer sends about as
 	// many during an exchange of two frames.
 	maxHeld = 64

@@ -43,7 +43,7 @@ type node struct {
 	expired   int
 	released  int    // of the frames that were kept
 	sends     []Send // answers to the last frame
-	proofs    int    // contact frames that proved their senders
+	answers   int    // contact frames that answer an open challenge
 	history   History
 	checked   monotime.Time // when the last checkpoint was made
 }
@@ -79,6 +79,12 @@ func newNodeAt(t testing.TB, now monotime.Time, name string, mac byte, encrypt b
 	return n
 }
 
+// placeOf is where the nodes of an address are.
+func placeOf(mac transport.MAC) (at transport.Place) {
+	copy(at[:], mac[:])
+	return at
+}
+
 func (n *node) header(kind wire.Kind) *wire.Header {
 	return &wire.Header{Kind: kind, From: uint16(n.mac[5]), To: 9, DstPort: 1, SrcPort: 2, Cluster: cluster}
 }
@@ -101,6 +107,7 @@ func (n *node) seal(now monotime.Time, sends []Send) (frames []wireFrame) {
 	for _, s := range sends {
 		if s.Body.Has(wire.ContactResponse) {
 			s.Body.Floor = n.history.Floor(now, s.Body.EchoedAge, n.counter)
+			s.Body.Place = n.key.PlaceSum(placeOf(n.mac), n.sealer.incarnation, s.Counter)
 		}
 		f := wireFrame{Addresses{Dst: s.Dst, Src: n.mac}, make([]byte, wire.AuthHeaderLen+wire.ContactLen)}
 		s.Body.Put(f.bytes[wire.AuthHeaderLen:])
@@ -133,8 +140,11 @@ func (n *node) receive(now monotime.Time, f wireFrame) []wireFrame {
 	}
 	n.verdicts[verdict]++
 	n.sends = out
-	if r.Proves {
-		n.proofs++
+	if r.Answers {
+		n.answers++
+		if !r.IsFrom(placeOf(f.Src), &w) || r.IsFrom(placeOf(n.mac), &w) {
+			n.t.Fatalf("%s: an answer says that it left elsewhere than it did", n.name)
+		}
 	}
 	if verdict == Accepted && h.Kind != wire.Contact {
 		n.delivered = append(n.delivered, string(r.Payload))

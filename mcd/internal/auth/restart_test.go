@@ -78,7 +78,7 @@ func TestVerifier_AnswerOfAFormerIncarnation(t *testing.T) {
 				if toAll {
 					to = transport.Broadcast
 				}
-				question := b.seal(w.now, b.v.challenge(w.now, to, transport.OptionalTag{}, false, nil))
+				question := b.seal(w.now, b.v.challenge(w.now, to, nil, nil))
 				if len(question) != 1 {
 					t.Fatalf("%d challenges", len(question))
 				}

@@ -69,7 +69,7 @@ type Frame struct {
 	Received transport.OptionalTag // and as it arrived
 	Bytes    []byte                // header and payload, without padding
 	Payload  []byte                // of an accepted frame, decrypted
-	Proves   bool                  // of a contact frame: its sender was not known to be alive before it
+	Answers  bool                  // of a contact frame: its sender has answered what it was asked just now
 	counter  uint64                // of a held frame
 	key      *Key                  // of an accepted frame: what it is sealed with
 }
@@ -232,7 +232,7 @@ func (v *Verifier) Handle(now monotime.Time, f *Frame, w *wire.Auth, plain *[]by
 	if s.state != asked || added {
 		v.await(now, s)
 	}
-	out = v.challenge(now, s.mac, f.Sent, true, out) // unless it is asked, as is the rule
+	out = v.challenge(now, s.mac, f, out) // unless it is asked, as is the rule
 	return v.hold(s, f, w.Counter), out
 }
 

@@ -11,9 +11,12 @@ const (
 	TagLen        = 16
 )
 
-// Contact is the kind of frames by which endpoints with keys get to know each other. It exists in
-// version 2 alone.
-const Contact Kind = 6
+// Kinds of frames by which endpoints with keys get to know each other. They exist in version 2
+// alone.
+const (
+	Contact      Kind = 6
+	Introduction Kind = 7 // for the receiver's link, from one that has asked for it
+)
 
 // FlagEncrypted says that the payload is encrypted. The key's ID is in the high four bits of the
 // flags.
@@ -66,7 +69,7 @@ func ParseAuth(b []byte, h *Header, a *Auth) Fault {
 		return BadLength
 	}
 	h.Payload = b[AuthHeaderLen:n]
-	if h.Kind < Unicast || h.Kind > Contact {
+	if h.Kind < Unicast || h.Kind > Introduction {
 		return BadKind
 	}
 	return OK
@@ -74,6 +77,10 @@ func ParseAuth(b []byte, h *Header, a *Auth) Fault {
 
 // ContactLen is the length of a contact frame's payload in bytes.
 const ContactLen = 64
+
+// PlaceSum is a sum over the place that a contact frame leaves, as its sender has it, under a key
+// of the cluster. The zero one says nothing.
+type PlaceSum [7]byte
 
 // Flags of a ContactBody.
 const (
@@ -85,6 +92,7 @@ const (
 // a challenge of the receiver, or both.
 type ContactBody struct {
 	Flags     uint8
+	Place     PlaceSum // of a response
 	Challenge [16]byte
 	Age       uint64 // of a challenge: for how many ns its sender has remembered what it received
 	Response  [16]byte
@@ -94,8 +102,8 @@ type ContactBody struct {
 
 // Put writes c to the beginning of b, which must hold ContactLen bytes.
 func (c *ContactBody) Put(b []byte) {
-	clear(b[:8])
 	b[0] = c.Flags
+	copy(b[1:8], c.Place[:])
 	copy(b[8:24], c.Challenge[:])
 	binary.BigEndian.PutUint64(b[24:], c.Age)
 	copy(b[32:48], c.Response[:])
@@ -109,6 +117,7 @@ func (c *ContactBody) Parse(b []byte) bool {
 		return false
 	}
 	c.Flags = b[0]
+	c.Place = PlaceSum(b[1:8])
 	copy(c.Challenge[:], b[8:24])
 	c.Age = binary.BigEndian.Uint64(b[24:])
 	copy(c.Response[:], b[32:48])

@@ -63,6 +63,7 @@ func TestAuth_ParseFaults(t *testing.T) {
 	}{
 		{"whole", good, OK, "abcd"},
 		{"a contact", frame(Contact), OK, "abcd"},
+		{"an introduction", frame(Introduction), OK, "abcd"},
 		{"no payload", written(&Header{Kind: Reply}, &Auth{}, ""), OK, ""},
 		{"no bytes", nil, TooShort, ""},
 		{"a header less one byte", good[:AuthHeaderLen-1], TooShort, ""},
@@ -70,7 +71,7 @@ func TestAuth_ParseFaults(t *testing.T) {
 		{"version 1", append([]byte{0x11}, good[1:]...), BadVersion, ""},
 		{"one byte less than it says", good[:len(good)-1], BadLength, "abc"},
 		{"kind 0", frame(0), BadKind, "abcd"},
-		{"kind 7", frame(Contact + 1), BadKind, "abcd"},
+		{"kind 8", frame(Introduction + 1), BadKind, "abcd"},
 	} {
 		var h Header
 		var a Auth
@@ -81,13 +82,13 @@ func TestAuth_ParseFaults(t *testing.T) {
 }
 
 func TestContactBody_Golden(t *testing.T) {
-	c := ContactBody{Flags: ContactResponse, Age: 0x0102, EchoedAge: 0x0304, Floor: 0x0506}
+	c := ContactBody{Flags: ContactResponse, Place: PlaceSum{1, 2, 3, 4, 5, 6, 7}, Age: 0x0102, EchoedAge: 0x0304, Floor: 0x0506}
 	for i := range c.Challenge {
 		c.Challenge[i], c.Response[i] = byte(0xa0+i), byte(0xc0+i)
 	}
 	b := bytes.Repeat([]byte{0xff}, ContactLen)
 	c.Put(b)
-	want := "0200000000000000" + "a0a1a2a3a4a5a6a7a8a9aaabacadaeaf" + "0000000000000102" +
+	want := "0201020304050607" + "a0a1a2a3a4a5a6a7a8a9aaabacadaeaf" + "0000000000000102" +
 		"c0c1c2c3c4c5c6c7c8c9cacbcccdcecf" + "0000000000000304" + "0000000000000506"
 	if got := hex.EncodeToString(b); got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
