@@ -168,7 +168,7 @@ func TestMisuse(t *testing.T) {
 		{"sim", "which? (vbft, mcd, mbcf or cenju)"},
 		{"sim mcd --nodes 4", "--nodes without --algo: the figures have hosts of their own"},
 		{"sim mcd --algo shuffle --nodes 65", `--nodes: "65" hosts (want 2 to 64)`},
-		{"sim mcd --algo tre:2", "did you mean tree:2?"},
+		{"sim mcd --algo tre:2", "did you mean tree:2 or tree:3 or"},
 		{"sim mbcf --json --csv", "--json and --csv: want one of the two"},
 		{"sim mbcf 5", `unexpected argument "5"`},
 		{"sim vbft", `--experiment "": want one of fig9, fig11`},
