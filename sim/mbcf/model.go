@@ -1,10 +1,14 @@
 package mbcf
 
-import "time"
+import (
+	"time"
+
+	"github.com/rawlane/rawlane/sim/internal/csmacd"
+)
 
 // What the standard says of 100BASE-TX, and the paper of frames.
 const (
-	byteTime = 80 * time.Nanosecond // at 100 Mb/s
+	byteTime = csmacd.ByteTime
 
 	// ethernetBytes are those of a frame that are no payload: header, FCS, preamble, gap.
 	ethernetBytes = 38

@@ -103,22 +103,32 @@ func (m *Model) Repeated(a schedule.Algorithm, ranks int, seed uint64) time.Dura
 
 // run runs the barriers on networks that connect makes.
 func (m *Model) run(a schedule.Algorithm, ranks int, connect func(*sim.Queue, stations) network) time.Duration {
-	var q sim.Queue
-	all, networks := make([]*rank, ranks), make([]network, networksOf(a, ranks))
-	for nic := range networks {
-		networks[nic] = connect(&q, stations{
+	var (
+		q        sim.Queue
+		networks []network
+		all      = make([]*rank, ranks)
+	)
+	send := func(nic int, msg message) { q.After(m.DMA, func() { networks[nic].send(msg) }) }
+	count := 0
+	for i := range all {
+		all[i] = &rank{
+			host: &host{model: m, queue: &q}, steps: a.Steps(i, ranks), send: send, number: i,
+			here: make(map[message]bool),
+		}
+		count = max(count, networksOf(all[i].steps))
+	}
+	for nic := range count {
+		networks = append(networks, connect(&q, stations{
 			sent: func(station int) { all[station].host.interrupt(nic, m.Sent, func() {}) },
 			arrive: func(station int, msg message) {
 				to := all[station]
 				q.After(m.DMA, func() { to.host.interrupt(nic, m.Receive, func() { to.deliver(msg) }) })
 			},
-		})
+		}))
 	}
-	send := func(nic int, msg message) { q.After(m.DMA, func() { networks[nic].send(msg) }) }
-	for i := range all {
-		h := &host{model: m, queue: &q, nics: make([][]event, len(networks))}
-		all[i] = &rank{host: h, steps: a.Steps(i, ranks), send: send, number: i, here: make(map[message]bool)}
-		all[i].enter()
+	for _, r := range all {
+		r.host.nics = make([][]event, count)
+		r.enter()
 	}
 	for q.Step() {
 	}
@@ -129,13 +139,11 @@ func (m *Model) run(a schedule.Algorithm, ranks int, connect func(*sim.Queue, st
 	return took / time.Duration(ranks*iterations)
 }
 
-// networksOf returns how many networks an algorithm sends by.
-func networksOf(a schedule.Algorithm, ranks int) (n int) {
-	for i := range ranks {
-		for _, step := range a.Steps(i, ranks) {
-			for _, s := range step.Notify {
-				n = max(n, s.NIC+1)
-			}
+// networksOf returns how many networks a rank's steps need.
+func networksOf(steps []schedule.Step) (n int) {
+	for _, step := range steps {
+		for _, s := range step.Notify {
+			n = max(n, s.NIC+1)
 		}
 	}
 	return n

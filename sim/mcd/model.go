@@ -1,9 +1,10 @@
 package mcd
 
-import "time"
+import (
+	"time"
 
-// byteTime is that of 100 Mb/s.
-const byteTime = 80 * time.Nanosecond
+	"github.com/rawlane/rawlane/sim/internal/csmacd"
+)
 
 // Model is hosts and the networks between them.
 type Model struct {
@@ -42,4 +43,4 @@ func Fitted() Model {
 }
 
 // wire returns how long a message is on a cable, or on the hub.
-func (m *Model) wire() time.Duration { return time.Duration(m.FrameBytes) * byteTime }
+func (m *Model) wire() time.Duration { return time.Duration(m.FrameBytes) * csmacd.ByteTime }

@@ -12,9 +12,8 @@ import (
 )
 
 // owning is the process that has made the other end of a connection: the one whose link is there. A
-// connection lasts as long as any process has its other end, and so do those of a process that has
-// forked: one that the fork did not tell of the link keeps it as long as it likes. So the end of
-// the process is watched as well.
+// connection lasts as long as any process has its other end, and one that is forked has it, too,
+// though it knows nothing of the link. So the end of the process is watched as well.
 //
 // Linux has had descriptors for that since 5.3, by number, and since 6.5 of a socket's peer, which
 // another process cannot have instead, and which may be in another PID namespace. Where there is

@@ -11,11 +11,14 @@ import (
 	"github.com/rawlane/rawlane/internal/prng"
 )
 
+// ByteTime is how long a byte is on a wire of 100 Mb/s.
+const ByteTime = 80 * time.Nanosecond
+
 // What IEEE 802.3 says of collisions at 100 Mb/s.
 const (
-	slotTime    = 5120 * time.Nanosecond // 512 bits
-	jam         = 960 * time.Nanosecond  // a preamble and 32 bits
-	frameGap    = 960 * time.Nanosecond
+	slotTime    = 64 * ByteTime // 512 bits
+	jam         = 12 * ByteTime // a preamble and 32 bits
+	frameGap    = 12 * ByteTime
 	maxExponent = 10 // of the range that a backoff is from
 	maxAttempts = 16 // then the frame is given up
 )

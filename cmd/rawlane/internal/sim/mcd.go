@@ -21,7 +21,7 @@ type mcdVerb struct {
 	formats    cli.Formats
 }
 
-// maxMCDNodes bounds the hub: with 64 stations a barrier of them takes a second to compute.
+// maxMCDNodes bounds what is computed: a time with a hub of 64 stations takes about a second.
 const maxMCDNodes = 64
 
 func newMCDCommand() *cobra.Command {
