@@ -42,6 +42,9 @@ var printed = regexp.MustCompile("(?s)(<!-- printed: rawlane ([^\n]*) -->\n```\n
 
 // What pages of docs/papers show of commands is what these print.
 func TestReference_PapersShowWhatIsPrinted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("[short] skip: simulations of seconds")
+	}
 	pages, err := filepath.Glob("../../docs/papers/*.md")
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package decode_test
 import (
 	"encoding/hex"
 	"fmt"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -154,10 +153,6 @@ func (s *summary) addBarrier(m *barrierdecode.Message) {
 
 // The dissector of docs/rawlane.lua reads records as we do, those that make no sense too.
 func TestWiresharkDissector_Records(t *testing.T) {
-	tshark, err := exec.LookPath("tshark")
-	if err != nil {
-		t.Skip("tshark is not installed")
-	}
 	var frames [][]byte
 	var want []string
 	all := payloads(t)
@@ -165,16 +160,11 @@ func TestWiresharkDissector_Records(t *testing.T) {
 		frames = append(frames, frame(t, &all[i], string(all[i].Payload)))
 		want = append(want, summarise(t, &all[i]))
 	}
-	args := []string{"-r", write(t, frames), "-X", dissector(t),
-		"-T", "fields", "-E", "separator=|", "-E", "occurrence=a"}
+	var fields []string
 	for _, field := range summaryFields {
-		args = append(args, "-e", "rawlane."+field)
+		fields = append(fields, "rawlane."+field)
 	}
-	out, err := exec.Command(tshark, append(args, "-e", "_ws.expert.message")...).Output()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	got := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	got := tsharkFields(t, write(t, frames), append(fields, "_ws.expert.message")...)
 	if len(got) != len(want) {
 		t.Fatalf("%d lines, want %d", len(got), len(want))
 	}

@@ -2,7 +2,6 @@ package decode_test
 
 import (
 	"net"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -168,9 +167,6 @@ func TestDatagramsDecode(t *testing.T) {
 
 // So does Wireshark.
 func TestWiresharkDissector_Trains(t *testing.T) {
-	if _, err := exec.LookPath("tshark"); err != nil {
-		t.Skip("tshark is not installed")
-	}
 	a, b := message(t, 3, "one"), message(t, 4, "two")
 	more := slices.Clone(b)
 	more[13] = 4
@@ -192,9 +188,6 @@ func TestWiresharkDissector_Trains(t *testing.T) {
 
 // What the capture has in part is not called malformed.
 func TestWiresharkDissector_Parts(t *testing.T) {
-	if _, err := exec.LookPath("tshark"); err != nil {
-		t.Skip("tshark is not installed")
-	}
 	long := strings.Repeat("x", 200)
 	whole := frame(t, &sample, long)
 	packets := [][]byte{
@@ -213,9 +206,6 @@ func TestWiresharkDissector_Parts(t *testing.T) {
 
 // The dissector tells of probes and contacts what decode does.
 func TestWiresharkDissector_ProbesDropped(t *testing.T) {
-	if _, err := exec.LookPath("tshark"); err != nil {
-		t.Skip("tshark is not installed")
-	}
 	toGroup := func(b []byte) []byte {
 		b[0] |= 1
 		return b
@@ -245,18 +235,4 @@ func datagram(t testing.TB, src, dst layers.UDPPort, frames ...[]byte) []byte {
 		t.Fatal(err)
 	}
 	return b.Bytes()
-}
-
-// tsharkFields is what tshark says of each frame of a file, its fields with bars between them.
-func tsharkFields(t *testing.T, file string, fields ...string) []string {
-	t.Helper()
-	args := []string{"-r", file, "-X", dissector(t), "-T", "fields", "-E", "separator=|"}
-	for _, f := range fields {
-		args = append(args, "-e", f)
-	}
-	out, err := exec.Command("tshark", args...).Output()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
 }

@@ -18,10 +18,6 @@ import (
 
 // The dissector of docs/rawlane.lua reads what we write, and finds the faults that we find.
 func TestWiresharkDissector(t *testing.T) {
-	tshark, err := exec.LookPath("tshark")
-	if err != nil {
-		t.Skip("tshark is not installed")
-	}
 	tagged := sample
 	spoilt := frame(t, &tagged, "hello")
 	spoilt[18+20] ^= 1
@@ -63,24 +59,41 @@ func TestWiresharkDissector(t *testing.T) {
 		"101|2|1|1|7|9|2||0x01020304|5||||68656c6c6f||||",
 		"101|2|1|1|7|9|2||0x01020304|5||||bbeb55a7a0||||",
 	}
-	out, err := exec.Command(tshark, "-r", write(t, frames), "-X", dissector(t),
-		"-T", "fields", "-E", "separator=|", "-e", "vlan.id", "-e", "rawlane.version", "-e", "rawlane.kind", "-e", "rawlane.from",
-		"-e", "rawlane.src_port", "-e", "rawlane.dst_port", "-e", "rawlane.to", "-e", "rawlane.group", "-e", "rawlane.cluster",
-		"-e", "rawlane.length", "-e", "rawlane.vid", "-e", "rawlane.pcp", "-e", "rawlane.checksum.status", "-e", "rawlane.payload",
-		"-e", "_ws.expert.message", "-e", "rawlane.probe.number", "-e", "rawlane.probe.received_tci",
-		"-e", "rawlane.discovery.host").Output()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	got := strings.Split(strings.TrimRight(string(out), "\n"), "\n")
+	got := tsharkFields(t, write(t, frames), "vlan.id", "rawlane.version", "rawlane.kind", "rawlane.from",
+		"rawlane.src_port", "rawlane.dst_port", "rawlane.to", "rawlane.group", "rawlane.cluster",
+		"rawlane.length", "rawlane.vid", "rawlane.pcp", "rawlane.checksum.status", "rawlane.payload",
+		"_ws.expert.message", "rawlane.probe.number", "rawlane.probe.received_tci", "rawlane.discovery.host")
 	if len(got) != len(want) {
-		t.Fatalf("%d lines, want %d:\n%s", len(got), len(want), out)
+		t.Fatalf("%d lines, want %d:\n%s", len(got), len(want), strings.Join(got, "\n"))
 	}
 	for i := range want {
 		if got[i] != want[i] {
 			t.Errorf("frame %d:\n got %s\nwant %s", i, got[i], want[i])
 		}
 	}
+}
+
+// tsharkFields is what tshark says of each frame of a file, its fields with bars between them. It
+// skips the test with -short, with which tests run under the race detector: tshark is a process of
+// its own.
+func tsharkFields(t *testing.T, file string, fields ...string) []string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("[short] skip: tshark starts in seconds")
+	}
+	tshark, err := exec.LookPath("tshark")
+	if err != nil {
+		t.Skip("tshark is not installed")
+	}
+	args := []string{"-r", file, "-X", dissector(t), "-T", "fields", "-E", "separator=|"}
+	for _, f := range fields {
+		args = append(args, "-e", f)
+	}
+	out, err := exec.Command(tshark, args...).Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
 }
 
 // dissector is the option by which tshark takes docs/rawlane.lua. The test opens it, too, so that

@@ -10,6 +10,7 @@ import (
 
 // A line is a number of hosts of a figure, on one of its networks; a seed is that of the hub alone.
 func TestSimMCD_Formats(t *testing.T) {
+	wantTime(t)
 	lines := simLines[mcdLine](t, "mcd", "--seed", "3")
 	model, k, told := mcd.Fitted(), 0, 0
 	for _, f := range mcd.Figures() {
