@@ -136,9 +136,10 @@ type Starter func(ctx context.Context, node int, program *exec.Cmd) error
 
 // RunAll starts program k on node k, and returns when all have ended, and what they have started
 // and still prints for them: by themselves; after the grace, because one has failed; or at once,
-// because the user's context has ended. A program that fails has printed the reason, and its exit
-// status becomes that of the command. The programs are killed if this process is. ended, unless it
-// is nil, is called when all that a node's program prints is there, with how it has failed.
+// because the user's context has ended. One that has a Cancel is asked to end by that, and not by
+// SIGTERM. A program that fails has printed the reason, and its exit status becomes that of the
+// command. The programs are killed if this process is. ended, unless it is nil, is called when all
+// that a node's program prints is there, with how it has failed.
 func RunAll(
 	user context.Context, start Starter, programs []*exec.Cmd, grace time.Duration,
 	ended func(node int, err error),
@@ -230,7 +231,7 @@ const endTimeout = 2 * time.Second
 func endAll(programs []*exec.Cmd, over []atomic.Bool, all <-chan struct{}) {
 	for _, force := range []bool{false, true} {
 		for k, p := range programs {
-			if !over[k].Load() {
+			if !over[k].Load() && (force || p.Cancel == nil || p.Cancel() != nil) {
 				procgroup.End(p, force)
 			}
 		}

@@ -99,6 +99,21 @@ func TestRunAll_FailureIsSeenBehindAnOpenOutput(t *testing.T) {
 	}
 }
 
+// A program that can be asked to end is asked, and not sent a signal, while that is enough.
+func TestRunAll_AsksBeforeItSignals(t *testing.T) {
+	out := new(bytes.Buffer)
+	asked := exec.CommandContext(context.Background(), "sh", "-c", "trap 'echo signal' TERM; read line; echo $line")
+	asked.Stdout = out
+	in, err := asked.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked.Cancel = func() error { _, err := io.WriteString(in, "farewell\n"); return err }
+	if err := runAll(t.Context(), t, 0, shell(nil, "exit 3"), asked); err == nil || out.String() != "farewell\n" {
+		t.Errorf("%v, %q; want an error, and farewell", err, out)
+	}
+}
+
 // A program whose own reader has had enough, and one that says so by its status, is one that fails:
 // the others have their time.
 func TestRunAll_ReaderOfItsOwn(t *testing.T) {

@@ -108,6 +108,9 @@ func (m *managerVerb) check(cmd *cobra.Command) error {
 }
 
 func (m *managerVerb) run(cmd *cobra.Command, _ []string) error {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP) // from now on it ends nothing: to read a plan may take seconds
+	defer signal.Stop(hangups)
 	if err := m.check(cmd); err != nil {
 		return err
 	}
@@ -131,9 +134,6 @@ func (m *managerVerb) run(cmd *cobra.Command, _ []string) error {
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	var guards sync.WaitGroup
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	defer signal.Stop(hangups)
 	guards.Go(func() { reloadOn(ctx, hangups, reload, cfg.Logger) }) // until ctx ends
 	if m.failover {
 		g := &guard{server: s, ifname: cfg.Interface, keyFile: m.keyFile, self: cfg.MAC, log: cfg.Logger}

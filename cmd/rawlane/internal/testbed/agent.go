@@ -31,6 +31,7 @@ func NewAgentCommand() *cobra.Command {
 	var env []string
 	var share, pin int
 	var folder string
+	var stdin bool
 	cmd := &cobra.Command{
 		Use:    "agent [flags] PROGRAM [ARGUMENT...]",
 		Short:  "Run a program until it ends, or nobody reads its output any more",
@@ -42,7 +43,11 @@ func NewAgentCommand() *cobra.Command {
 			}
 			p := exec.Command(args[0], args[1:]...)
 			p.Env = append(launch.ShareOfCores(max(share, 1)), env...)
-			p.Stdin, p.Stdout, p.Stderr = os.Stdin, os.Stdout, os.Stderr // its own: nothing is copied
+			p.Stdout, p.Stderr = os.Stdout, os.Stderr // its own: nothing is copied
+			var input io.Reader = os.Stdin
+			if stdin {
+				p.Stdin, input = os.Stdin, nil
+			}
 			// The program ends with this thread, and so with this process.
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
@@ -51,25 +56,30 @@ func NewAgentCommand() *cobra.Command {
 					return err
 				}
 			}
-			return runUntilHangup(cmd.Context(), p, folder)
+			return runUntilHangup(cmd.Context(), p, input, folder)
 		},
 	}
 	cmd.Flags().SetInterspersed(false)
 	cmd.Flags().StringArrayVarP(&env, "env", "e", nil, "NAME=VALUE of its environment")
+	cmd.Flags().BoolVar(&stdin, "stdin", false, "give the program the standard input; else a byte of it ends that")
 	cmd.Flags().StringVar(&folder, "folder", "", "what to remove if nobody reads any more")
 	cmd.Flags().IntVar(&share, "share", 1, "how many programs share the cores of this host")
 	cmd.Flags().IntVar(&pin, "pin", -1, "which share of the cores is the program's; -1: all")
 	return cmd
 }
 
-var errHangup = errors.New("nobody reads the output any more")
+var (
+	errHangup = errors.New("nobody reads the output any more")
+	errAsked  = errors.New("the launcher asks for it")
+)
 
 // runUntilHangup runs a program in a process group of its own. A launcher that dies, or a
 // connection to it that breaks, shows in the output, which nobody reads any more: the program's
 // group is ended then, as when the context ends, as by a signal, and the folder removed: maybe
-// nobody else does it.
+// nobody else does it. A launcher that is there asks by a byte of the input, if there is one: it
+// gets what is printed until the group has ended, and removes the folder itself.
 // The caller stays on its thread.
-func runUntilHangup(ctx context.Context, p *exec.Cmd, folder string) error {
+func runUntilHangup(ctx context.Context, p *exec.Cmd, input io.Reader, folder string) error {
 	out := os.Stdout
 	procgroup.Own(p)
 	procgroup.DieWithThread(p)
@@ -88,6 +98,13 @@ func runUntilHangup(ctx context.Context, p *exec.Cmd, folder string) error {
 		waitHangup(out)
 		cancel(errHangup)
 	}()
+	if input != nil {
+		go func() { // until the launcher asks; the process ends with it
+			if n, _ := io.ReadFull(input, make([]byte, 1)); n > 0 { // its end says nothing
+				cancel(errAsked)
+			}
+		}()
+	}
 	over := make(chan struct{})
 	go func() { // until the program has ended, or its group where that is ended
 		defer close(over)
@@ -105,7 +122,7 @@ func runUntilHangup(ctx context.Context, p *exec.Cmd, folder string) error {
 	}
 	close(ended)
 	<-over
-	leave(ctx.Err() != nil)
+	leave(ctx.Err() != nil && (!errors.Is(context.Cause(ctx), errAsked) || isHungUp(out)))
 	if err != nil {
 		return &cli.StatusError{Status: testbed.ExitStatus(err), How: err.Error()}
 	}

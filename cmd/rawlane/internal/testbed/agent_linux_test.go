@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,7 +48,7 @@ func TestAgent_ProgramEndsAtTheHangup(t *testing.T) {
 			_ = out.Close()
 			_ = os.WriteFile(filepath.Join(dir, "closed"), nil, 0o600) // or the program waits, and the test with it
 		}()
-		err = runUntilHangup(t.Context(), p, folder)
+		err = runUntilHangup(t.Context(), p, nil, folder)
 		os.Stdout = stdout // the other stays open: an agent looks at it until its process ends
 		if err != nil {
 			t.Fatal(err)
@@ -57,6 +58,46 @@ func TestAgent_ProgramEndsAtTheHangup(t *testing.T) {
 		}
 		if pid, err := os.ReadFile(left); err == nil && isThere("/proc/"+strings.TrimSpace(string(pid))+"/exe") {
 			t.Fatal("what the program has started goes on")
+		}
+	}
+}
+
+// A program that the launcher asks to end says its last words to it, and the folder is the launcher's. The end of
+// the input alone asks for nothing: a remote shell may have none.
+func TestAgent_IsAsked(t *testing.T) {
+	runtime.LockOSThread() // with which the programs end
+	defer runtime.UnlockOSThread()
+	for asked, want := range map[string]string{"x": "asked", "": "by itself"} {
+		dir := t.TempDir()
+		folder := filepath.Join(dir, "folder")
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		script := "trap 'echo asked; exit 0' TERM; echo > begun; "
+		if asked == "" {
+			script += "echo by itself"
+		} else {
+			script += "for k in $(seq 300); do sleep 0.01; done; echo not asked"
+		}
+		p := exec.Command("sh", "-c", script)
+		said := new(strings.Builder)
+		p.Dir, p.Stdout = dir, said
+		input, launcher := io.Pipe()
+		go func() {
+			for asked != "" && !isThere(filepath.Join(dir, "begun")) {
+				time.Sleep(time.Millisecond)
+			}
+			_, _ = io.WriteString(launcher, asked) // a pipe in memory
+			_ = launcher.Close()
+		}()
+		if err := runUntilHangup(t.Context(), p, input, folder); err != nil {
+			t.Fatal(err)
+		}
+		if said.String() != want+"\n" {
+			t.Errorf("%q, want %q", said, want)
+		}
+		if files, err := os.ReadDir(folder); err != nil || len(files) > 0 {
+			t.Errorf("in the folder: %v, %v, want none", files, err)
 		}
 	}
 }

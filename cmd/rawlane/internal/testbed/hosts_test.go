@@ -1,8 +1,10 @@
 package testbed
 
 import (
+	"errors"
 	"maps"
 	"net"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -198,6 +200,42 @@ func TestRemoteEnv_KeyFile(t *testing.T) {
 		says := slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, start.EnvKeyFile) })
 		if says != (want != "") || says && !slices.Contains(env, want) {
 			t.Errorf("key file %q: %q, want %q", keyFile, env, want)
+		}
+	}
+}
+
+// A program on another host is asked to end by a byte that its remote shell passes on; one that has the standard
+// input is not.
+func TestRemoteCommand_Cancel(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no POSIX shell")
+	}
+	for _, stdin := range []bool{false, true} {
+		r := remote{
+			shell: []string{"sh", "-c", `echo "$1"; head -c 1 | wc -c`}, hosts: []string{"a"}, machine: []string{"a"},
+			share: map[string]int{"a": 1}, slot: []int{0}, folders: map[string]string{"a": "/there"}, program: "p",
+			verb: &runVerb{stdin: stdin},
+		}
+		c, err := r.command(0, []string{"p"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stdin {
+			if c.Cancel != nil || !strings.Contains(strings.Join(c.Args, " "), "'--stdin'") {
+				t.Errorf("%q can be asked, or does not get the input", c.Args)
+			}
+			continue
+		}
+		var out strings.Builder
+		c.Stdout = &out
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(c.Cancel(), c.Wait()); err != nil {
+			t.Fatal(err)
+		}
+		if lines := strings.Fields(out.String()); lines[len(lines)-1] != "1" || strings.Contains(out.String(), "--stdin") {
+			t.Errorf("%q, want the agent without --stdin, and the byte", out.String())
 		}
 	}
 }

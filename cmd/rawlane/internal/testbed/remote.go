@@ -439,14 +439,20 @@ func (r *remote) on(ctx context.Context, host, command string) *exec.Cmd {
 	return exec.CommandContext(ctx, r.shell[0], args...)
 }
 
-// command runs a node's program on its host, until it ends or the connection does.
-func (r *remote) command(node int, args, env []string) *exec.Cmd {
+// command runs a node's program on its host, until it ends or the connection does. To cancel it
+// asks the agent to end the program, which then says its last words; but for the program that has
+// the standard input.
+func (r *remote) command(node int, args, env []string) (*exec.Cmd, error) {
 	host := r.hosts[node]
 	folder := r.folders[host]
 	share := strconv.Itoa(r.share[r.machine[node]])
 	words := []string{folder + "/rawlane", "agent", "--folder", folder, "--share", share}
 	if r.verb.pin == "auto" {
 		words = append(words, "--pin", strconv.Itoa(r.slot[node]))
+	}
+	hasInput := r.verb.stdin && node == 0
+	if hasInput {
+		words = append(words, "--stdin")
 	}
 	for _, e := range env {
 		words = append(words, "-e", e)
@@ -459,7 +465,13 @@ func (r *remote) command(node int, args, env []string) *exec.Cmd {
 	if folder, err := os.Getwd(); err == nil {
 		here = "cd " + cli.Quote(folder) + " 2>/dev/null; "
 	}
-	return r.on(context.Background(), host, here+"exec "+strings.Join(words, " ")) // RunAll ends it
+	c := r.on(context.Background(), host, here+"exec "+strings.Join(words, " ")) // RunAll ends it
+	if c.Cancel = nil; hasInput {
+		return c, nil
+	}
+	agent, err := c.StdinPipe()
+	c.Cancel = func() error { _, err := io.WriteString(agent, "\n"); return err }
+	return c, err
 }
 
 // env tells a node's program of its links.

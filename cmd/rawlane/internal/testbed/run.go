@@ -132,17 +132,9 @@ func (r *runVerb) run(cmd *cobra.Command, args []string) (err error) {
 	programs := make([]*exec.Cmd, nodes)
 	lines := make([][2]*lineWriter, nodes)
 	for k := range programs {
-		env := []string{start.EnvNode + "=" + strconv.Itoa(k), start.EnvNodes + "=" + strconv.Itoa(nodes)}
-		env = append(env, at.env(k)...)
-		var c *exec.Cmd
-		if at.remote != nil {
-			c = at.remote(k, args, env)
-		} else {
-			c = exec.Command(args[0], args[1:]...)
-			// Not what tells this process, or another launcher's, of their own links.
-			c.Env = append(launch.ShareOfCores(nodes), start.EnvListen+"=", start.EnvSeeds+"=", start.EnvSegment+"=")
-			c.Env = append(c.Env, start.EnvHostfile+"="+hostfile, launch.EnvKeyFile+"="+r.keyFile)
-			c.Env = append(c.Env, env...)
+		c, err := r.program(at, k, nodes, hostfile, args)
+		if err != nil {
+			return err
 		}
 		out := &lineWriter{prefix: fmt.Sprintf("[%d] ", k), out: cmd.OutOrStdout(), printer: printer}
 		if at.connected != nil {
@@ -179,6 +171,21 @@ func (r *runVerb) run(cmd *cobra.Command, args []string) (err error) {
 	return err
 }
 
+// program is that of one of so many nodes.
+func (r *runVerb) program(at *place, node, nodes int, hostfile string, args []string) (*exec.Cmd, error) {
+	env := []string{start.EnvNode + "=" + strconv.Itoa(node), start.EnvNodes + "=" + strconv.Itoa(nodes)}
+	env = append(env, at.env(node)...)
+	if at.remote != nil {
+		return at.remote(node, args, env)
+	}
+	c := exec.Command(args[0], args[1:]...)
+	// Not what tells this process, or another launcher's, of their own links.
+	c.Env = append(launch.ShareOfCores(nodes), start.EnvListen+"=", start.EnvSeeds+"=", start.EnvSegment+"=")
+	c.Env = append(c.Env, start.EnvHostfile+"="+hostfile, launch.EnvKeyFile+"="+r.keyFile)
+	c.Env = append(c.Env, env...)
+	return c, nil
+}
+
 // flushTimeout is how long unfinished last lines are waited for where nobody takes what is printed.
 const flushTimeout = time.Second
 
@@ -206,8 +213,8 @@ type place struct {
 	env   func(node int) []string // what tells a program of its links
 	close func() error
 
-	nodes  int                                              // how many, if the place says so
-	remote func(node int, args, env []string) (c *exec.Cmd) // nil: the programs run on this host
+	nodes  int                                                         // how many, if the place says so
+	remote func(node int, args, env []string) (c *exec.Cmd, err error) // nil: the programs run on this host
 	// connected is told which program's agent has greeted, and which program has ended.
 	connected func(node int)
 }

@@ -40,7 +40,8 @@ what it has counted. A PORT is an interface with, behind a colon, what its port 
 A tag is one of 802.1Q (TPID 0x8100). Frames with a service tag of 802.1ad (0x88a8) are dropped, and
 count as not accepted.
 
-There is no spanning tree: do not close a loop. Frames are forwarded as they are, so senders of IP
+A port whose interface is down takes no part until that is up again; the switch ends when an interface
+is removed. There is no spanning tree: do not close a loop. Frames are forwarded as they are, so senders of IP
 must not leave checksums and segmentation to a NIC (ethtool -K NIC tx off).
 
   rawlane switch eth1 eth2:access=5 eth3:trunk=1,2,7`,
@@ -76,7 +77,7 @@ func (s *switchVerb) run(cmd *cobra.Command, args []string) error {
 		ctx, cancel = context.WithTimeout(ctx, s.duration)
 		defer cancel()
 	}
-	f, err := openForwarder(ports, l2switch.Config{Ageing: s.ageing})
+	f, err := openForwarder(ports, l2switch.Config{Ageing: s.ageing}, cmd.PrintErrf)
 	if err != nil {
 		return err
 	}

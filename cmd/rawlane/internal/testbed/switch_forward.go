@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/rawlane/rawlane/internal/clock"
 	"github.com/rawlane/rawlane/internal/l2switch"
@@ -15,9 +16,13 @@ import (
 // switchBatch is how many frames are taken from a port at a time.
 const switchBatch = 64
 
+// downInterval is between two looks at whether the interface of a port is up again.
+const downInterval = 100 * time.Millisecond
+
 // forwarder drives the switch core with real links. A goroutine per port polls it and forwards.
 type forwarder struct {
 	ports []*switchPort
+	say   func(format string, args ...any) // tells the user
 
 	mu      sync.Mutex // guards what follows
 	sw      *l2switch.Switch
@@ -36,8 +41,10 @@ type switchPort struct {
 	out    [][]transport.Frame // per port
 }
 
-func openForwarder(ports []*switchPort, cfg l2switch.Config) (*forwarder, error) {
-	s := &forwarder{sw: l2switch.New(cfg)}
+func openForwarder(
+	ports []*switchPort, cfg l2switch.Config, say func(format string, args ...any),
+) (*forwarder, error) {
+	s := &forwarder{sw: l2switch.New(cfg), say: say}
 	for _, p := range ports {
 		_, err := s.sw.AddPort(p.kind)
 		if err == nil {
@@ -84,11 +91,48 @@ func (s *forwarder) serve(ctx context.Context, number int) error {
 			s.forward(number, p.in[:n])
 			continue
 		}
-		if err := p.link.Wait(ctx); err != nil {
+		if err := s.wait(ctx, number); err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
+}
+
+// wait waits for frames of a port. While its interface is down the port has no carrier: others go
+// on, and what was behind it may turn up behind them.
+func (s *forwarder) wait(ctx context.Context, number int) error {
+	p := s.ports[number]
+	err := p.link.Wait(ctx)
+	if !errors.Is(err, transport.ErrInterfaceDown) {
+		return err
+	}
+	s.setUp(number, false)
+	for errors.Is(err, transport.ErrInterfaceDown) {
+		look, cancel := context.WithTimeout(ctx, downInterval)
+		if err = p.link.Wait(look); errors.Is(err, transport.ErrInterfaceDown) {
+			<-look.Done()
+		}
+		cancel()
+	}
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		err = nil // it is up, and nothing has come
+	}
+	if err == nil {
+		s.setUp(number, true)
+	}
+	return err
+}
+
+// setUp notes that the interface of a port went down or up, and says so.
+func (s *forwarder) setUp(number int, up bool) {
+	s.mu.Lock()
+	s.sw.SetUp(number, up)
+	s.mu.Unlock()
+	state := "down"
+	if up {
+		state = "up again"
+	}
+	s.say("port %s is %s\n", s.ports[number].name, state)
 }
 
 // tagKinder is a link that tells the TPID of the frames of its last Poll, as package ring's do.
