@@ -2,6 +2,7 @@ package memfifo_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -137,6 +138,22 @@ func TestHandler_AnswerLongerThanAFrame(t *testing.T) {
 		synctest.Wait()
 		if len(answers) != 2 || answers[0] != nil || !errors.Is(answers[1], memfifo.ErrTooLarge) {
 			t.Errorf("Post of the longest record, and of one that is a byte longer: %v", answers)
+		}
+	})
+}
+
+// A function that appends to its record writes over nothing that is behind it in the frame.
+func TestHandler_AppendsToItsRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 3)
+		var got []string
+		_, r := c.handler(t, memfifo.HandlerConfig{Public: true, Record: func(_ memfifo.Sender, rec []byte) {
+			got = append(got, string(append(rec, " and more"...)))
+		}})
+		must(t, r.PushBatch(limit(t), []byte("one"), []byte("two")))
+		must(t, c.domains[0].Flush(limit(t)))
+		if len(got) != 2 || !strings.HasPrefix(got[0], "one ") || !strings.HasPrefix(got[1], "two ") {
+			t.Errorf("%q", got)
 		}
 	})
 }

@@ -63,7 +63,7 @@ type record struct {
 	op    opcode
 	flags byte
 	fixed reader
-	data  []byte
+	data  []byte // its capacity ends with it, as a handler may append to it
 	all   []byte // the whole of it, and what follows
 	next  []byte // what follows
 }
@@ -76,7 +76,7 @@ func (r *record) parse(b []byte) bool {
 	}
 	r.op, r.flags = op, b[1]
 	r.all, r.next = b, b[end:]
-	r.fixed.b, r.data = b[headLen:data], b[data:end]
+	r.fixed.b, r.data = b[headLen:data], b[data:end:end]
 	return true
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
 	"github.com/rawlane/rawlane/rpc"
+	"github.com/rawlane/rawlane/rpc/internal/wire"
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
@@ -288,6 +289,31 @@ func TestCall_TheFirstIsProbed(t *testing.T) {
 		}
 		if took := time.Since(begun); took > 3*memfifo.DefaultPeerTimeout {
 			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// An inline handler that appends to its request, which is a view of the frame, writes over no other
+// one: each caller has its response.
+func TestInline_AppendsToItsRequest(t *testing.T) {
+	bubble(t, 2, fault.Config{}, rpc.Config{}, func(t *testing.T, c *cluster) {
+		must(t, c.nodes[0].Close())
+		var got []string
+		d, err := memfifo.Open(c.eps[0], memfifo.Config{Port: rpc.DefaultPort, Handlers: map[uint16]memfifo.HandlerConfig{1: {
+			Public: true, Record: func(_ memfifo.Sender, rec []byte) { got = append(got, string(rec[wire.HeadLen:])) },
+		}}})
+		must(t, err)
+		defer d.Close()
+		_, err = c.nodes[1].Serve("x", rpc.ServerConfig{Inline: true,
+			Handler: func(_ context.Context, _ mcd.NodeID, req, _ []byte) ([]byte, error) {
+				return append(req, " and more, so that it is longer"...), nil
+			}})
+		must(t, err)
+		one, two := wire.AppendRequest(nil, 7, "x", 0, []byte("one")), wire.AppendRequest(nil, 8, "x", 0, []byte("two"))
+		must(t, d.Remote(memfifo.PublicKey(1, 1)).PushBatch(t.Context(), one, two))
+		synctest.Wait()
+		if len(got) != 2 || !strings.HasPrefix(got[0], "one ") || !strings.HasPrefix(got[1], "two ") {
+			t.Errorf("%q", got)
 		}
 	})
 }

@@ -1,9 +1,11 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -75,7 +77,9 @@ writes as much as --bytes, until node 1 has read it: MB/s.`,
 			sizes: []int{64, 1024, 16384},
 		},
 		measure: (*memoryNode).conn, maxSize: memfifo.MaxRecord, time: "one way (us)", rate: "writes/s",
-		own: []column[memoryResult]{pushColumn, {"tcp (us)", 2, func(r *memoryResult) float64 { return r.TCPUS }}},
+		own: []column[memoryResult]{
+			pushColumn, {"tcp (us)", 2, func(r *memoryResult) float64 { return cmp.Or(r.TCPUS, math.NaN()) }},
+		},
 	},
 	{
 		bench: bench{

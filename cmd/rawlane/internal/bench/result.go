@@ -2,6 +2,8 @@ package bench
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -161,17 +163,26 @@ func (r *result) recordStream(
 type column[R any] struct {
 	head   string
 	digits int
-	value  func(*R) float64
+	value  func(*R) float64 // NaN: not measured
+}
+
+// cell returns a result's value as the table has it.
+func (c *column[R]) cell(r *R) string {
+	value := c.value(r)
+	if math.IsNaN(value) {
+		return "-"
+	}
+	return strconv.FormatFloat(value, 'f', c.digits, 64)
 }
 
 // columns returns the heads of some columns, or with a result its values.
 func columns[R any](all []column[R], width int, r *R) (text string) {
 	for _, c := range all {
-		if r == nil {
-			text += fmt.Sprintf(" %*s", width, c.head)
-		} else {
-			text += fmt.Sprintf(" %*.*f", width, c.digits, c.value(r))
+		cell := c.head
+		if r != nil {
+			cell = c.cell(r)
 		}
+		text += fmt.Sprintf(" %*s", width, cell)
 	}
 	return text
 }
