@@ -138,15 +138,15 @@ func TestGrantsOfAnotherLink(t *testing.T) {
 	bed := testbed.ForTest(t, testbed.Config{})
 	s := serve(t, inNode{bed.Node(0)}, allowMe(onAnyXDP))
 	for want, open := range map[string]func() error{
-		"xdp eth0: open: the grant is for another link": func() error {
+		"xdp eth0: open: the grant is for link ring": func() error {
 			_, err := xdp.Open("", xdp.Config{Grant: s.ask(t, grant.Request{Interface: "eth0", Ring: true})})
 			return err
 		},
-		"ring eth0: open: the grant is for a link without a ring": func() error {
+		"ring eth0: open: the grant is for link xdp": func() error {
 			_, err := ring.Open("", ring.Config{Grant: s.ask(t, grant.Request{Interface: "eth0", XDP: true})})
 			return err
 		},
-		"packet eth0: open: the grant is for a link with a ring, or link xdp": func() error {
+		"packet eth0: open: the grant is for link xdp": func() error {
 			_, err := packet.Open("", packet.Config{Grant: s.ask(t, grant.Request{Interface: "eth0", XDP: true})})
 			return err
 		},
