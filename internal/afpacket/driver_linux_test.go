@@ -2,7 +2,6 @@ package afpacket_test
 
 import (
 	"errors"
-	"net"
 	"os"
 	"testing"
 
@@ -16,7 +15,7 @@ import (
 
 // What lets the frames of one flow overtake another's is asked for: queueing disciplines other than
 // FIFOs, datagrams that are held back to be joined, and processors for flows.
-func TestAskDriver_WhatKeepsTheOrder(t *testing.T) {
+func TestDriver_WhatKeepsTheOrder(t *testing.T) {
 	offload := func(feature string) func() error {
 		return func() error {
 			tool, err := room.NewEthtool()
@@ -48,11 +47,11 @@ func TestAskDriver_WhatKeepsTheOrder(t *testing.T) {
 				if err := c.change(); err != nil {
 					return d, err
 				}
-				ifi, err := net.InterfaceByName("eth0")
+				ifi, err := afpacket.FindInterface("eth0")
 				if err != nil {
 					return d, err
 				}
-				return afpacket.AskDriver(ifi)
+				return ifi.Driver, nil
 			})
 			if errors.Is(err, unix.EPERM) {
 				t.Skip("steering is for the machine's root to set")

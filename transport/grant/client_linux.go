@@ -65,13 +65,11 @@ func open(ctx context.Context, socket string, r Request) (*Grant, error) {
 	o := reply.Open
 	s.request.Interface, s.request.EtherType = o.Interface, o.EtherType
 	granted := &afpacket.Granted{
-		Interface: &net.Interface{
-			Index: o.Index, MTU: o.MTU, Name: o.Interface, HardwareAddr: o.MAC.HardwareAddr(), Flags: net.FlagUp,
+		Interface: &afpacket.Interface{
+			Name: o.Interface, Index: o.Index, MTU: o.MTU, MAC: o.MAC, Namespace: o.Namespace,
+			Driver: afpacket.Driver{FiltersVLANs: o.FiltersVLANs, TxQueues: o.TxQueues},
 		},
-		MAC: o.MAC, EtherType: o.EtherType, Namespace: o.Namespace,
-		Driver:   afpacket.Driver{FiltersVLANs: o.FiltersVLANs, TxQueues: o.TxQueues},
-		Layout:   afpacket.RingLayout{SlotSize: o.SlotSize, Slots: o.Slots},
-		LockPort: s.lockPort,
+		EtherType: o.EtherType, Layout: afpacket.RingLayout{SlotSize: o.SlotSize, Slots: o.Slots}, LockPort: s.lockPort,
 	}
 	send, more := fds[1], fds[2:]
 	if x := o.XDP; x != nil {

@@ -84,9 +84,9 @@ type conn interface {
 // listen makes the socket, or takes the granted one. packet.Listen is given protocol 0, as a socket
 // that it binds to another one would get other programs' frames before its filter and options are
 // set.
-func (s *socket) listen(ifi *net.Interface) (conn, error) {
+func (s *socket) listen(ifi *afpacket.Interface) (conn, error) {
 	if s.granted == nil {
-		return packet.Listen(ifi, packet.Raw, 0, nil)
+		return packet.Listen(&net.Interface{Index: ifi.Index}, packet.Raw, 0, nil)
 	}
 	fd, err := s.granted.TakeReceive()
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *socket) listen(ifi *net.Interface) (conn, error) {
 }
 
 // Open implements afpacket.Socket.
-func (s *socket) Open(ifi *net.Interface) (_ *netpoll.Poller, err error) {
+func (s *socket) Open(ifi *afpacket.Interface) (_ *netpoll.Poller, err error) {
 	if s.buffer < 0 {
 		return nil, fmt.Errorf("Config.ReceiveBuffer %d: negative", s.buffer)
 	}

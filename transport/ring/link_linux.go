@@ -2,7 +2,6 @@ package ring
 
 import (
 	"fmt"
-	"net"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -171,7 +170,7 @@ type socket struct {
 }
 
 // Open implements afpacket.Socket.
-func (s *socket) Open(ifi *net.Interface) (_ *netpoll.Poller, err error) {
+func (s *socket) Open(ifi *afpacket.Interface) (_ *netpoll.Poller, err error) {
 	if s.slots != 0 && (s.slots < 2 || s.slots > MaxSlots) {
 		return nil, fmt.Errorf("Config.Slots %d: out of range (2 to %d)", s.slots, MaxSlots)
 	}

@@ -170,9 +170,9 @@ func TestGrantsOfAnotherLink(t *testing.T) {
 func TestXDPRefusals(t *testing.T) {
 	request := &protocol.Request{Do: protocol.Open, Interface: "eth0", EtherType: transport.EtherTypeDefault, XDP: true}
 	one := []rules.Scope{{}}
-	narrow := &attachment{name: "eth0", mtu: 1500, driver: afpacket.Driver{RxQueues: protocol.MaxQueues}}
-	wide := &attachment{name: "eth0", mtu: 1500, driver: afpacket.Driver{RxQueues: protocol.MaxQueues + 1}}
-	long := &attachment{name: "eth0", mtu: 9000, driver: afpacket.Driver{RxQueues: 1}}
+	narrow := &attachment{&afpacket.Interface{Name: "eth0", MTU: 1500, Driver: afpacket.Driver{RxQueues: protocol.MaxQueues}}}
+	wide := &attachment{&afpacket.Interface{Name: "eth0", MTU: 1500, Driver: afpacket.Driver{RxQueues: protocol.MaxQueues + 1}}}
+	long := &attachment{&afpacket.Interface{Name: "eth0", MTU: 9000, Driver: afpacket.Driver{RxQueues: 1}}}
 	if n, err := narrow.bytes(request); err != nil || n < 64*1024*2048 {
 		t.Errorf("as many queues as may be: %d bytes, %v", n, err)
 	}
