@@ -15,7 +15,7 @@ import (
 
 // What lets the frames of one flow overtake another's is asked for: queueing disciplines other than
 // FIFOs, datagrams that are held back to be joined, and processors for flows.
-func TestDriver_WhatKeepsTheOrder(t *testing.T) {
+func TestAskDriver_WhatKeepsTheOrder(t *testing.T) {
 	offload := func(feature string) func() error {
 		return func() error {
 			tool, err := room.NewEthtool()

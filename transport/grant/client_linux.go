@@ -84,9 +84,10 @@ func open(ctx context.Context, socket string, r Request) (*Grant, error) {
 // own Close gives it back.
 func (g *Grant) Close() error { return g.sockets.GiveBack() }
 
-// Link opens the link that r is for, with the sockets of the grant g, which it takes in any case. Nil
-// is no grant: it opens the link without one and, where the system refuses that, asks the service of
-// this process, if there is one. It is for packages ring, packet and xdp, whose open it is given.
+// Link opens the link that r is for, with the sockets of the grant g, which it takes in any case.
+// Nil is no grant: it opens the link without one and, where the system refuses that, asks the
+// service of this process, if there is one. It is for packages ring, packet and xdp, whose open it
+// is given.
 func Link[T any](g *Grant, r Request, open func(name string, sockets *afpacket.Granted) (*T, error)) (*T, error) {
 	if g == nil {
 		l, err := open(r.Interface, nil)
