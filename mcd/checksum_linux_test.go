@@ -24,11 +24,10 @@ func TestChecksum_FaultsOfOneNodeInMemory(t *testing.T) {
 	var links [2]*shm.Link
 	var nodes []mcd.Node
 	for k := range links {
-		cfg := shm.Config{Dir: dir, MAC: shm.NodeMAC("test", uint32(cluster), k)}
-		if links[k], err = shm.Open("test", cfg); err != nil {
+		if links[k], err = shm.OpenNode("test", uint32(cluster), k, shm.Config{Dir: dir}); err != nil {
 			t.Fatal(err)
 		}
-		nodes = append(nodes, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{cfg.MAC}})
+		nodes = append(nodes, mcd.Node{ID: mcd.NodeID(k), MACs: []transport.MAC{links[k].MAC()}})
 	}
 	faulty, err := fault.New(links[1], rand.New(rand.NewPCG(1, 0)), fault.Config{Corrupt: 1})
 	if err != nil {

@@ -24,6 +24,16 @@ type Step struct {
 	Notify []Send
 }
 
+// Networks returns how many networks the steps of a rank send over.
+func Networks(steps []Step) (n int) {
+	for _, step := range steps {
+		for _, s := range step.Notify {
+			n = max(n, s.NIC+1)
+		}
+	}
+	return n
+}
+
 // Algorithm makes schedules. The zero Algorithm is none: Shuffle, Tree, Concurrent, Auto and the
 // others of this package make one, and so does New. Algorithms are values, identified by their
 // names.

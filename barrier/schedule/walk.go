@@ -88,11 +88,7 @@ func newWalkOn(a Algorithm, s *Shape, nics []LogP) *walk {
 		r := &w.ranks[rank]
 		r.steps = a.Steps(rank, size)
 		r.here = make(map[Receive]bool)
-		for _, s := range r.steps {
-			for _, t := range s.Notify {
-				networks = max(networks, t.NIC+1)
-			}
-		}
+		networks = max(networks, Networks(r.steps))
 	}
 	for rank := range w.ranks {
 		w.ranks[rank].sends = make([]time.Duration, networks)

@@ -8,11 +8,9 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"math"
-	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -56,7 +54,6 @@ func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 	}
 	var tables []*table
 	var variants []harness.Variant
-	var programs harness.Programs
 	for _, o := range operations {
 		for _, n := range nodes {
 			t := newTable(o.name, o.sizes, n, b.Rounds)
@@ -68,7 +65,7 @@ func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 					continue
 				}
 				v := harness.Variant{Name: fmt.Sprintf("%s, %s, %d ranks", o.name, name, n)}
-				v.Run = func(ctx context.Context) error { return t.measure(ctx, &programs, name, sizes, b.Iters) }
+				v.Run = func(ctx context.Context) error { return t.measure(ctx, &b.Programs, name, sizes, b.Iters) }
 				for _, size := range sizes {
 					v.Rows = append(v.Rows, rowName(size, name))
 				}
@@ -82,15 +79,10 @@ func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 	if err := testbed.Reexec(); err != nil {
 		return r, err
 	}
-	dir, err := os.MkdirTemp("", "rawlane-bench-")
-	if err != nil {
+	if err := b.Build(ctx); err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if programs, err = harness.Build(ctx, dir); err != nil {
-		return r, err
-	}
-	if err := programs.CheckLinks(ctx, "link", *link); err != nil {
+	if err := b.Programs.CheckLinks(ctx, "link", *link); err != nil {
 		return r, err
 	}
 	if err := b.RunRounds(ctx, variants); err != nil {

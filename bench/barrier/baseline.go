@@ -52,7 +52,7 @@ func (b *bench) runC(ctx context.Context, n int, c cVariant) (mean float64, err 
 	defer func() { err = errors.Join(err, bed.Close()) }()
 	ranks := make([]*harness.Program, n)
 	for k := range ranks {
-		ranks[k], err = harness.Start(ctx, bed, k, cores, b.programs.C, "barrier", testbed.Interface(0),
+		ranks[k], err = harness.Start(ctx, bed, k, cores, b.Programs.C, "barrier", testbed.Interface(0),
 			strconv.Itoa(k), strconv.Itoa(n), strconv.Itoa(b.Iters), c.way)
 		if err != nil {
 			return 0, err

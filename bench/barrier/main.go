@@ -11,7 +11,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"runtime"
 	"time"
 
@@ -33,9 +32,8 @@ const tries = 2 * time.Minute
 // bench is the benchmark and the programs that it compares.
 type bench struct {
 	*harness.Bench
-	programs harness.Programs
-	mpi      bool
-	tries    time.Duration // tries, but in tests
+	mpi   bool
+	tries time.Duration // tries, but in tests
 }
 
 func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
@@ -43,19 +41,14 @@ func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 	if err != nil {
 		return r, err
 	}
-	if b := (bench{Bench: hb, mpi: true, programs: harness.Programs{C: "there"}}); hb.Rows {
+	if b := (bench{Bench: hb, mpi: true}); hb.Rows {
 		return harness.RowsOf(b.variants(newTable(2, 1))), nil
 	}
 	if err := errors.Join(testbed.Reexec(), loopbackUp()); err != nil {
 		return r, err
 	}
-	dir, err := os.MkdirTemp("", "rawlane-bench-")
-	if err != nil {
-		return r, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	b := bench{Bench: hb, tries: tries}
-	if b.programs, err = harness.Build(ctx, dir); err != nil {
+	if err := b.Build(ctx); err != nil {
 		return r, err
 	}
 	if b.mpi, err = b.tryMPI(ctx); err != nil {
@@ -95,7 +88,7 @@ func (b *bench) variants(t *table) []harness.Variant {
 		return b.runRawlane(ctx, t)
 	}}}
 	for _, c := range cVariants {
-		if b.programs.C == "" || !c.runs(t.nodes, cores) {
+		if b.Programs.C == "" || !c.runs(t.nodes, cores) {
 			continue
 		}
 		all = append(all, harness.Variant{Name: c.name, Run: func(ctx context.Context) error {

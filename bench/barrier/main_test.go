@@ -31,8 +31,8 @@ esac
 // also what it had in earlier rounds; those of rawlane are not.
 func TestRunRawlane_OpenMPIFails(t *testing.T) {
 	b := bench{Bench: &harness.Bench{Name: "barrier", Rounds: 3, Iters: 10}, mpi: true}
-	b.programs.Rawlane = filepath.Join(t.TempDir(), "rawlane")
-	if err := os.WriteFile(b.programs.Rawlane, []byte(fake), 0o700); err != nil {
+	b.Programs.Rawlane = filepath.Join(t.TempDir(), "rawlane")
+	if err := os.WriteFile(b.Programs.Rawlane, []byte(fake), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for nodes, want := range map[int]string{2: "[rawlane, auto Open MPI, TCP on lo]", 8: "[rawlane, auto]"} {
@@ -66,8 +66,8 @@ func TestRunRawlane_OpenMPIFails(t *testing.T) {
 // An Open MPI that does not end is left out, as one that is not there.
 func TestTryMPI_DoesNotEnd(t *testing.T) {
 	b := bench{Bench: &harness.Bench{Name: "barrier"}, tries: 100 * time.Millisecond}
-	b.programs.Rawlane = filepath.Join(t.TempDir(), "rawlane")
-	if err := os.WriteFile(b.programs.Rawlane, []byte("#!/bin/sh\nexec sleep 600\n"), 0o700); err != nil {
+	b.Programs.Rawlane = filepath.Join(t.TempDir(), "rawlane")
+	if err := os.WriteFile(b.Programs.Rawlane, []byte("#!/bin/sh\nexec sleep 600\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if there, err := b.tryMPI(t.Context()); there || err != nil {

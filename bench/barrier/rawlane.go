@@ -42,7 +42,7 @@ const (
 func (b *bench) tryMPI(ctx context.Context) (bool, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, b.tries, fmt.Errorf("a first barrier took more than %v", b.tries))
 	defer cancel()
-	cmd := b.programs.Command(limited, "bench", "barrier", "--work", "0s", "--json", "--compare-mpi", "--iters", "1")
+	cmd := b.Programs.Command(limited, "bench", "barrier", "--work", "0s", "--json", "--compare-mpi", "--iters", "1")
 	out, err := cmd.CombinedOutput()
 	if err != nil && ctx.Err() == nil {
 		why := cmp.Or(context.Cause(limited), errors.New(string(bytes.TrimSpace(out))))
@@ -78,7 +78,7 @@ func (b *bench) runRawlane(ctx context.Context, t *table) error {
 		Mean   float64 `json:"mean_us"`
 	}
 	t.round++
-	lines, err := harness.LinesBeside[line](ctx, b.Bench, &b.programs, &t.Rows, &t.mpi, args...)
+	lines, err := harness.LinesBeside[line](ctx, b.Bench, &t.Rows, &t.mpi, args...)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -23,7 +24,7 @@ func layers(root string) ([]*unit, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := append(simulations(), []*unit{
+	all := slices.Concat(simulations(), []*unit{
 		{
 			layer: "L3", name: "mutants", counts: "mutants",
 			goals: [3]uint64{5, mutantCount, mutantCount}, pieces: [2]uint64{1, 1},
@@ -42,9 +43,9 @@ func layers(root string) ([]*unit, error) {
 			layer: "L13", name: "builds", counts: "checks",
 			goals: [3]uint64{0, uint64(len(checks)), uint64(len(checks))}, pieces: [2]uint64{1, 1}, work: workChecks,
 		},
-		soakUnits()[0], soakUnits()[1], gridUnit(2, 0), gridUnit(7, 6), gridUnit(13, 0), gridUnit(31, 0),
-		deathsUnit(),
-	}...)
+	}, soakUnits(), []*unit{
+		gridUnit(2, 0), gridUnit(7, 6), gridUnit(13, 0), gridUnit(31, 0), deathsUnit(),
+	})
 	for _, t := range targets {
 		all = append(all, t.unit())
 	}

@@ -40,7 +40,7 @@ func (c *compare) connections() (all []harness.Variant) {
 
 // twoNodes runs a benchmark of the command between two nodes that it opens itself.
 func (c *compare) twoNodes(ctx context.Context, link, what string, sizes []int, add func(line)) error {
-	lines, err := harness.Lines[line](ctx, &c.programs, what, "--link", link, "--size", harness.List(sizes),
+	lines, err := harness.Lines[line](ctx, &c.Programs, what, "--link", link, "--size", harness.List(sizes),
 		"--iters", strconv.Itoa(c.Iters))
 	for _, l := range lines {
 		add(l)

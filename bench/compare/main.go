@@ -60,13 +60,12 @@ var (
 type compare struct {
 	*harness.Bench
 	plan
-	pair     *netpair.Pair
-	programs harness.Programs
-	barrier  string // the program of bench/barrier
-	hosts    *peers.Hosts
-	tools    peers.Tools
-	mpis     []*peers.MPI
-	links    []string
+	pair    *netpair.Pair
+	barrier string // the program of bench/barrier
+	hosts   *peers.Hosts
+	tools   peers.Tools
+	mpis    []*peers.MPI
+	links   []string
 
 	barrierRows []string // of bench/barrier, for -rows
 
@@ -117,42 +116,39 @@ func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 
 // prepare builds the programs, and finds what is installed.
 func (c *compare) prepare(ctx context.Context) (err error) {
-	if c.programs, err = harness.Build(ctx, c.pair.Dir()); err != nil {
+	if err := c.Build(ctx); err != nil {
 		return err
 	}
-	c.barrier = filepath.Join(c.pair.Dir(), "barrier")
+	c.barrier = filepath.Join(c.Dir, "barrier")
 	if err := harness.BuildTool(ctx, "bench/barrier", c.barrier); err != nil {
 		return err
 	}
-	if c.links, err = c.programs.Links(ctx); err != nil {
+	if c.links, err = c.Programs.Links(ctx); err != nil {
 		return err
 	}
 	c.tools = peers.Tools{Bed: c.pair.Bed(), Cores: c.pair.Cores()}
 	for _, find := range []func(context.Context, string) (*peers.MPI, error){peers.OpenMPI, peers.MPICH} {
-		m, err := find(ctx, c.pair.Dir())
+		m, err := find(ctx, c.Dir)
 		if err != nil {
 			c.LeftOut(err)
 			continue
 		}
 		c.mpis = append(c.mpis, m)
 	}
-	c.hosts, err = peers.NewHosts(ctx, c.pair.Bed(), 2, c.pair.Cores(), c.pair.Dir())
+	c.hosts, err = peers.NewHosts(ctx, c.pair.Bed(), 2, c.pair.Cores(), c.Dir)
 	return err
 }
 
 // allRows are those of a machine where everything is installed.
 func (c *compare) allRows(ctx context.Context) (r harness.Report, err error) {
-	dir, err := os.MkdirTemp("", "rawlane-bench-")
-	if err != nil {
+	if err := c.MakeDir(); err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	c.programs = harness.Programs{Rawlane: filepath.Join(dir, "rawlane"), C: "there"}
-	c.barrier = filepath.Join(dir, "barrier")
-	err = errors.Join(harness.BuildTool(ctx, "cmd/rawlane", c.programs.Rawlane),
+	c.Programs.Rawlane, c.barrier = filepath.Join(c.Dir, "rawlane"), filepath.Join(c.Dir, "barrier")
+	err = errors.Join(harness.BuildTool(ctx, "cmd/rawlane", c.Programs.Rawlane),
 		harness.BuildTool(ctx, "bench/barrier", c.barrier))
 	if err == nil {
-		c.links, err = c.programs.Links(ctx)
+		c.links, err = c.Programs.Links(ctx)
 	}
 	if err == nil {
 		c.barrierRows, err = c.askBarrierRows(ctx)

@@ -35,7 +35,7 @@ const (
 
 // inC are the programs in C, with the least that a system call costs.
 func (c *compare) inC() (all []harness.Variant) {
-	if c.programs.C == "" {
+	if c.Programs.C == "" {
 		return nil
 	}
 	at := testbed.IP(1, 0).String()
@@ -46,7 +46,7 @@ func (c *compare) inC() (all []harness.Variant) {
 	} {
 		all = append(all, harness.Variant{Name: k.name, Run: func(ctx context.Context) error {
 			for _, size := range c.sizes {
-				_, ns, err := c.pair.RunC(ctx, c.programs.C, k.mode+"-echo", k.mode+"-ping", k.where, size, c.Iters)
+				_, ns, err := c.pair.RunC(ctx, c.Programs.C, k.mode+"-echo", k.mode+"-ping", k.where, size, c.Iters)
 				if err != nil {
 					return err
 				}
@@ -57,7 +57,7 @@ func (c *compare) inC() (all []harness.Variant) {
 	}
 	frames := func(name string, g *grid, size, payload, count int, unit float64) harness.Variant {
 		return harness.Variant{Name: name, Run: func(ctx context.Context) error {
-			came, ns, err := c.pair.RunC(ctx, c.programs.C, "ring-sink", "ring-send", netpair.Interface,
+			came, ns, err := c.pair.RunC(ctx, c.Programs.C, "ring-sink", "ring-send", netpair.Interface,
 				payload, count, frameBatch)
 			if err == nil {
 				g.add(name, size, came[0]/ns[0]*1e3*unit)
@@ -67,7 +67,7 @@ func (c *compare) inC() (all []harness.Variant) {
 	}
 	stream := func(name string, g *grid, size, piece, count int, unit float64) harness.Variant {
 		return harness.Variant{Name: name, Run: func(ctx context.Context) error {
-			_, ns, err := c.pair.RunC(ctx, c.programs.C, "tcp-sink", "tcp-send", c.pair.IP(1), piece, count, 64)
+			_, ns, err := c.pair.RunC(ctx, c.Programs.C, "tcp-sink", "tcp-send", c.pair.IP(1), piece, count, 64)
 			if err == nil {
 				g.add(name, size, float64(count)/ns[0]*1e3*unit)
 			}
@@ -225,9 +225,9 @@ func (c *compare) bench(
 	var lines []line
 	var err error
 	if slices.Contains(onInterfaces, link) {
-		lines, err = netpair.Lines[line](ctx, c.pair, c.programs.Rawlane, args...)
+		lines, err = netpair.Lines[line](ctx, c.pair, c.Programs.Rawlane, args...)
 	} else {
-		lines, err = harness.Lines[line](ctx, &c.programs, args...)
+		lines, err = harness.Lines[line](ctx, &c.Programs, args...)
 	}
 	for _, l := range lines {
 		if !slices.Contains(sizes, l.Size) {
@@ -332,7 +332,7 @@ const sharedIters = 40
 
 // runMPIBarrier runs MPI's barriers among so many ranks.
 func (c *compare) runMPIBarrier(ctx context.Context, m *peers.MPI, name string, n int) error {
-	return m.Among(ctx, n, c.pair.Dir(), func(h *peers.Hosts, cores []int) error {
+	return m.Among(ctx, n, c.Dir, func(h *peers.Hosts, cores []int) error {
 		iters := c.barrierIters(n)
 		if cores == nil {
 			iters = min(iters, sharedIters)

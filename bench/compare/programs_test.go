@@ -42,8 +42,8 @@ func TestRunBarriers_EndsWithItsContext(t *testing.T) {
 // the row would be missing without a word.
 func TestBench_UnexpectedLines(t *testing.T) {
 	c := &compare{Bench: &harness.Bench{Iters: 100}}
-	c.programs.Rawlane = filepath.Join(t.TempDir(), "rawlane")
-	if err := os.WriteFile(c.programs.Rawlane, []byte("#!/bin/sh\necho '{\"link\":\"shm\"}'\n"), 0o700); err != nil {
+	c.Programs.Rawlane = filepath.Join(t.TempDir(), "rawlane")
+	if err := os.WriteFile(c.Programs.Rawlane, []byte("#!/bin/sh\necho '{\"link\":\"shm\"}'\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.bench(t.Context(), "shm", "latency", []int{64}, 100, func(line) { t.Error("it is added") }); err == nil {

@@ -8,9 +8,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"runtime"
 	"strconv"
@@ -46,7 +44,6 @@ type place struct {
 // bench is the benchmark and its results, with and without busy processes.
 type bench struct {
 	*harness.Bench
-	programs harness.Programs
 
 	crowded, empty place
 }
@@ -58,12 +55,7 @@ func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 	if hb.Rows {
 		return harness.RowsOf(b.variants()), nil
 	}
-	dir, err := os.MkdirTemp("", "rawlane-bench-")
-	if err != nil {
-		return r, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if b.programs, err = harness.Build(ctx, dir); err != nil {
+	if err := b.Build(ctx); err != nil {
 		return r, err
 	}
 	if err := b.RunRounds(ctx, b.variants()); err != nil {
@@ -154,7 +146,7 @@ func (b *bench) variant(p *place, verb, row, tcp string, flags ...string) harnes
 			defer func() { end(); _ = busy.Wait() }() // killed
 		}
 		args := []string{verb, "--link", "ring", "--size", strconv.Itoa(size), "--iters", strconv.Itoa(b.Iters)}
-		lines, err := harness.Lines[line](ctx, &b.programs, append(args, flags...)...)
+		lines, err := harness.Lines[line](ctx, &b.Programs, append(args, flags...)...)
 		for _, l := range lines {
 			if l.Link != "tcp" {
 				p.add(row, l)

@@ -19,18 +19,18 @@ type Others struct {
 // LinesBeside is Lines, with programs of others whose rows are in a table. They are left out once a
 // run with them fails, or takes half of the time that it has, and one without them does not.
 func LinesBeside[T any](
-	ctx context.Context, b *Bench, p *Programs, t *Rows, o *Others, args ...string,
+	ctx context.Context, b *Bench, t *Rows, o *Others, args ...string,
 ) (lines []T, err error) {
 	if len(o.Flags) == 0 {
-		return Lines[T](ctx, p, args...)
+		return Lines[T](ctx, &b.Programs, args...)
 	}
 	withThem, cancel := half(ctx)
 	defer cancel()
-	lines, err = Lines[T](withThem, p, slices.Concat(args, o.Flags)...)
+	lines, err = Lines[T](withThem, &b.Programs, slices.Concat(args, o.Flags)...)
 	if err == nil || ctx.Err() != nil {
 		return lines, err
 	}
-	lines, without := Lines[T](ctx, p, args...)
+	lines, without := Lines[T](ctx, &b.Programs, args...)
 	if without != nil {
 		return nil, err
 	}

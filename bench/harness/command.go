@@ -37,8 +37,17 @@ type Programs struct {
 // next benchmark does not link them anew. It is made where it is not there yet.
 const Kept = "RAWLANE_BENCH_PROGRAMS"
 
-// Build builds the programs into dir, or where Kept says.
-func Build(ctx context.Context, dir string) (p Programs, err error) {
+// Build builds the programs that are compared, into Dir or where Kept says.
+func (b *Bench) Build(ctx context.Context) error {
+	err := b.MakeDir()
+	if err == nil {
+		b.Programs, err = build(ctx, b.Dir)
+	}
+	return err
+}
+
+// build is Build into dir.
+func build(ctx context.Context, dir string) (p Programs, err error) {
 	folder := cmp.Or(os.Getenv(Kept), dir)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return p, fmt.Errorf("%s: %w", Kept, err)
@@ -118,6 +127,18 @@ func Lines[T any](ctx context.Context, p *Programs, args ...string) (lines []T, 
 		return nil, fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err)
 	}
 	return Parse[T](out)
+}
+
+// Line is Lines for a benchmark that prints one.
+func Line[T any](ctx context.Context, p *Programs, args ...string) (line T, err error) {
+	lines, err := Lines[T](ctx, p, args...)
+	if err == nil && len(lines) != 1 {
+		err = fmt.Errorf("unexpected output of rawlane: %d lines, want 1", len(lines))
+	}
+	if err != nil {
+		return line, err
+	}
+	return lines[0], nil
 }
 
 // Parse reads the lines that rawlane prints, of which there are some. Numbers of a struct that a

@@ -64,7 +64,7 @@ func TestBuild_Kept(t *testing.T) {
 	}
 	for folder, want := range map[string]string{"": dir, kept: kept} {
 		t.Setenv(Kept, folder)
-		p, err := Build(t.Context(), dir)
+		p, err := build(t.Context(), dir)
 		if err != nil || p.Rawlane != filepath.Join(want, "rawlane") {
 			t.Errorf("%s=%q: rawlane is %q, want it in %q: %v", Kept, folder, p.Rawlane, want, err)
 		}

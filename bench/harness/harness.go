@@ -32,6 +32,9 @@ type Bench struct {
 	Rows          bool // Run returns a report whose tables have rows without results
 	Run           func(context.Context, *Bench) (Report, error)
 
+	Programs Programs // that are compared, from Build on; for Rows, those of a machine that has all
+	Dir      string   // of files of this run, from MakeDir on; it goes once Run has returned
+
 	limits   bool          // are to be met
 	watches  bool          // how quick the cores are
 	usual    int           // the default of Iters
@@ -107,7 +110,13 @@ func (b *Bench) main(ctx context.Context) error {
 		return err
 	}
 	b.watches = true
+	if b.Rows {
+		b.Programs.C = "there"
+	}
 	r, err := b.Run(ctx, b)
+	if b.Dir != "" {
+		err = errors.Join(err, os.RemoveAll(b.Dir))
+	}
 	if err != nil {
 		return err
 	}
@@ -115,6 +124,14 @@ func (b *Bench) main(ctx context.Context) error {
 		return r.printRows(os.Stdout)
 	}
 	return b.finish(&r, *asJSON)
+}
+
+// MakeDir makes Dir, if it is not there yet. It comes behind testbed.Reexec, which begins Run anew.
+func (b *Bench) MakeDir() (err error) {
+	if b.Dir == "" {
+		b.Dir, err = os.MkdirTemp("", "rawlane-bench-")
+	}
+	return err
 }
 
 // finish prints the report, keeps it, also where nobody can read it, and judges it, if it is to.

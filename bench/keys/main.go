@@ -7,9 +7,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 
@@ -36,21 +34,18 @@ var limits = map[int]float64{64: 1.2, 1400: 1.35}
 var sizes = []int{64, 1400}
 
 func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
-	dir, err := os.MkdirTemp("", "rawlane-keys")
-	if err != nil {
+	if err := b.MakeDir(); err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	files := map[string]string{}
 	for name, encrypt := range map[string]bool{authenticated: false, encrypted: true} {
-		files[name] = filepath.Join(dir, strconv.FormatBool(encrypt))
+		files[name] = filepath.Join(b.Dir, strconv.FormatBool(encrypt))
 		ring := keyring.New()
 		ring.Encrypt = encrypt
 		if err := ring.WriteFile(files[name]); err != nil {
 			return r, err
 		}
 	}
-	var programs harness.Programs
 	var all []harness.Variant
 	tables := map[int]*harness.Table{}
 	for _, size := range sizes {
@@ -58,13 +53,13 @@ func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 		tables[size] = t
 		r.Tables = append(r.Tables, t)
 		for _, name := range []string{authenticated, encrypted} {
-			all = append(all, variant(t, &programs, name, files[name], size, b.Iters))
+			all = append(all, variant(b, t, name, files[name], size))
 		}
 	}
 	if b.Rows {
 		return harness.RowsOf(all), nil
 	}
-	if programs, err = harness.Build(ctx, dir); err != nil {
+	if err := b.Build(ctx); err != nil {
 		return r, err
 	}
 	if err := b.RunRounds(ctx, all); err != nil {
@@ -82,15 +77,15 @@ func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 }
 
 // variant measures with a key and, first, without it.
-func variant(t *harness.Table, programs *harness.Programs, name, file string, size, iters int) harness.Variant {
+func variant(b *harness.Bench, t *harness.Table, name, file string, size int) harness.Variant {
 	return harness.Variant{Name: name, Rows: []string{plain, name}, Run: func(ctx context.Context) error {
 		type line struct {
 			Keys string  `json:"keys"`
 			P50  float64 `json:"p50_us"`
 			P99  float64 `json:"p99_us"`
 		}
-		lines, err := harness.Lines[line](ctx, programs, "latency", "--link", "ring", "--size", strconv.Itoa(size),
-			"--iters", strconv.Itoa(iters), "--key-file="+file)
+		lines, err := harness.Lines[line](ctx, &b.Programs, "latency", "--link", "ring", "--size", strconv.Itoa(size),
+			"--iters", strconv.Itoa(b.Iters), "--key-file="+file)
 		for _, got := range lines {
 			if got.Keys == "none" {
 				t.Add(plain, got.P50, got.P99)

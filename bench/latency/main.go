@@ -65,21 +65,20 @@ func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 	if *size < 4 || *size > 1400 {
 		return r, harness.Misuse("want -size 4 to 1400")
 	}
-	l := &latency{iters: b.Iters, tables: make(map[way]*harness.Table), pauses: newPauseTable(b.Rounds)}
+	l := &latency{Bench: b, tables: make(map[way]*harness.Table), pauses: newPauseTable(b.Rounds)}
 	for _, w := range ways {
 		l.tables[w] = newTable(w, b.Rounds)
 		r.Tables = append(r.Tables, l.tables[w])
 	}
 	r.Tables = append(r.Tables, l.pauses)
 	if b.Rows {
-		l.programs.C = "there"
 		return harness.RowsOf(l.variants()), nil
 	}
 	if l.pair, err = netpair.New(); err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, l.pair.Close()) }()
-	if l.programs, err = harness.Build(ctx, l.pair.Dir()); err != nil {
+	if err := b.Build(ctx); err != nil {
 		return r, err
 	}
 	if err := b.RunRounds(ctx, l.variants()); err != nil {
@@ -91,11 +90,10 @@ func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 
 // latency is the benchmark, the programs that it compares, and a table for each way.
 type latency struct {
-	pair     *netpair.Pair
-	programs harness.Programs
-	iters    int
-	tables   map[way]*harness.Table
-	pauses   *harness.Table // of the cores
+	*harness.Bench
+	pair   *netpair.Pair
+	tables map[way]*harness.Table
+	pauses *harness.Table // of the cores
 }
 
 func (l *latency) variants() (all []harness.Variant) {
@@ -109,7 +107,7 @@ func (l *latency) variants() (all []harness.Variant) {
 // inC are the programs in C. A bare ring is for spinning: who sleeps needs no ring.
 func (l *latency) inC(w way) (all []harness.Variant) {
 	for _, k := range []struct{ name, kind string }{{cRing, "ring"}, {cUDP, "udp"}, {cTCP, "tcp"}} {
-		if l.programs.C == "" || k.kind == "ring" && !w.spin {
+		if l.Programs.C == "" || k.kind == "ring" && !w.spin {
 			continue
 		}
 		name := k.name
@@ -124,7 +122,7 @@ func (l *latency) inC(w way) (all []harness.Variant) {
 				prefix = "block-"
 			}
 			echo, ping := prefix+k.kind+"-echo", prefix+k.kind+"-ping"
-			_, ns, err := pair.RunC(ctx, l.programs.C, echo, ping, where, *size, l.iters)
+			_, ns, err := pair.RunC(ctx, l.Programs.C, echo, ping, where, *size, l.Iters)
 			if err == nil {
 				l.tables[w].AddLatency(name, [4]float64(ns))
 			}
@@ -164,7 +162,7 @@ func (l *latency) inGo(w way) (all []harness.Variant) {
 // have names. 0 is what a user has: without a setting all of the cores that it may run on. Those
 // that are pinned have the user's setting, too.
 func (l *latency) rawlane(w way, procs int, names map[string]string, flags []string) harness.Variant {
-	args := append([]string{"latency", "--size", strconv.Itoa(*size), "--iters", strconv.Itoa(l.iters)}, flags...)
+	args := append([]string{"latency", "--size", strconv.Itoa(*size), "--iters", strconv.Itoa(l.Iters)}, flags...)
 	if procs == 0 && !w.pinned {
 		procs = runtime.NumCPU()
 	}
@@ -175,7 +173,7 @@ func (l *latency) rawlane(w way, procs int, names map[string]string, flags []str
 			P50  float64 `json:"p50_us"`
 			P99  float64 `json:"p99_us"`
 		}
-		programs := l.programs
+		programs := l.Programs
 		if procs > 0 {
 			programs.Env = []string{"GOMAXPROCS=" + strconv.Itoa(procs)}
 		}
@@ -195,7 +193,7 @@ func (l *latency) jitter() harness.Variant {
 		lines, err := harness.Lines[struct {
 			PerS float64 `json:"pauses_per_s"`
 			P50  float64 `json:"p50_us"`
-		}](ctx, &l.programs, "jitter", "--seconds", "1", "--least", "10us")
+		}](ctx, &l.Programs, "jitter", "--seconds", "1", "--least", "10us")
 		for i, got := range lines {
 			if i < len(cores) {
 				l.pauses.Add(cores[i], got.PerS, got.P50)

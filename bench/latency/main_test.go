@@ -19,8 +19,8 @@ func TestRawlane_ProcessorsOfOneRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	pinned, free := way{pinned: true}, way{}
-	l := &latency{tables: map[way]*harness.Table{pinned: newTable(pinned, 1), free: newTable(free, 1)}}
-	l.programs.Rawlane = program
+	l := &latency{Bench: new(harness.Bench), tables: map[way]*harness.Table{pinned: newTable(pinned, 1), free: newTable(free, 1)}}
+	l.Programs.Rawlane = program
 	names := map[string]string{"ring": ours}
 	for range 2 {
 		for _, run := range []struct {

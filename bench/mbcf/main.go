@@ -148,41 +148,40 @@ func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, pair.Close()) }()
-	programs, err := harness.Build(ctx, pair.Dir())
-	if err != nil {
+	if err := b.Build(ctx); err != nil {
 		return r, err
 	}
 	var variants []harness.Variant
 	if !*asPaper {
-		variants = t.messages(b, pair, &programs)
+		variants = t.messages(b, pair)
 	}
 	for _, name := range kernels {
-		file := filepath.Join(pair.Dir(), strings.ToLower(name))
+		file := filepath.Join(b.Dir, strings.ToLower(name))
 		if err := harness.BuildTool(ctx, "examples/"+strings.ToLower(name), file); err != nil {
 			return r, err
 		}
 		variants = append(variants, harness.Variant{Name: name, Run: func(ctx context.Context) error {
-			return t.program(ctx, &programs, name, file)
+			return t.program(ctx, &b.Programs, name, file)
 		}})
 	}
 	return r, b.RunRounds(ctx, variants)
 }
 
 // messages are the variants of tables 1 and 2.
-func (t *tables) messages(b *harness.Bench, pair *netpair.Pair, programs *harness.Programs) []harness.Variant {
+func (t *tables) messages(b *harness.Bench, pair *netpair.Pair) []harness.Variant {
 	return []harness.Variant{
 		{Name: "round trips", Run: func(ctx context.Context) error {
-			return messages(ctx, pair, programs, "latency", tripSizes, b.Iters, func(l line) {
+			return messages(ctx, pair, b, "latency", tripSizes, func(l line) {
 				t.trips.Add(bytes(l.Size), 2*l.P50)
 			})
 		}},
 		{Name: "one way", Run: func(ctx context.Context) error {
-			return messages(ctx, pair, programs, "bandwidth", rateSizes, b.Iters, func(l line) {
+			return messages(ctx, pair, b, "bandwidth", rateSizes, func(l line) {
 				t.oneWay.Add(bytes(l.Size), l.MB)
 			})
 		}},
 		{Name: "both ways", Run: func(ctx context.Context) error {
-			return messages(ctx, pair, programs, "bibw", rateSizes, b.Iters, func(l line) {
+			return messages(ctx, pair, b, "bibw", rateSizes, func(l line) {
 				t.bothWays.Add(bytes(l.Size), l.MB/2)
 			})
 		}},
@@ -213,11 +212,10 @@ type line struct {
 
 // messages measures messages of two ranks.
 func messages(
-	ctx context.Context, p *netpair.Pair, programs *harness.Programs, what string, sizes []int, iters int,
-	add func(line),
+	ctx context.Context, p *netpair.Pair, b *harness.Bench, what string, sizes []int, add func(line),
 ) error {
-	lines, err := netpair.Lines[line](ctx, p, programs.Rawlane,
-		"mpi", what, "--link=ring", "--size", harness.List(sizes), "--iters", strconv.Itoa(iters))
+	lines, err := netpair.Lines[line](ctx, p, b.Programs.Rawlane,
+		"mpi", what, "--link=ring", "--size", harness.List(sizes), "--iters", strconv.Itoa(b.Iters))
 	for _, l := range lines {
 		add(l)
 	}

@@ -24,8 +24,7 @@ func main() {
 // bench is the benchmark, the programs that it compares, and its tables.
 type bench struct {
 	*harness.Bench
-	pair     *netpair.Pair
-	programs harness.Programs
+	pair *netpair.Pair
 
 	latency, records, oneWay, bothWays, small *table
 }
@@ -36,7 +35,6 @@ func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 	}
 	b := bench{Bench: hb}
 	if hb.Rows {
-		b.programs.C = "there"
 		b.makeTables()
 		return harness.RowsOf(b.variants()), nil
 	}
@@ -44,7 +42,7 @@ func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, b.pair.Close()) }()
-	if b.programs, err = harness.Build(ctx, b.pair.Dir()); err != nil {
+	if err := b.Build(ctx); err != nil {
 		return r, err
 	}
 	// The kernel cuts TCP's streams into frames, as a NIC does for a wire.

@@ -69,7 +69,7 @@ func (b *bench) variants() []harness.Variant {
 		{Name: tcp64, Run: b.tcpPing},
 	}
 	return slices.DeleteFunc(all, func(v harness.Variant) bool {
-		return b.programs.C == "" && strings.HasPrefix(v.Name, "C, ")
+		return b.Programs.C == "" && strings.HasPrefix(v.Name, "C, ")
 	})
 }
 
@@ -88,10 +88,10 @@ type line struct {
 func (b *bench) command(what string, sizes []int, add func(line), more ...string) func(context.Context) error {
 	args := append([]string{what, "--link", "ring", "--trains=false", "--iters", strconv.Itoa(b.Iters)}, more...)
 	if len(sizes) > 0 {
-		args = append(args, "--size", joinInts(sizes))
+		args = append(args, "--size", harness.List(sizes))
 	}
 	return func(ctx context.Context) error {
-		lines, err := harness.Lines[line](ctx, &b.programs, args...)
+		lines, err := harness.Lines[line](ctx, &b.Programs, args...)
 		if want := max(1, len(sizes)); err == nil && len(lines) != want {
 			err = fmt.Errorf("unexpected output of rawlane: %d lines, want %d", len(lines), want)
 		}
@@ -103,14 +103,6 @@ func (b *bench) command(what string, sizes []int, add func(line), more ...string
 		}
 		return nil
 	}
-}
-
-func joinInts(all []int) string {
-	var words []string
-	for _, n := range all {
-		words = append(words, strconv.Itoa(n))
-	}
-	return strings.Join(words, ",")
 }
 
 // addPut adds long writes with an MTU.
@@ -129,7 +121,7 @@ func (b *bench) longPuts(put func(context.Context) error) func(context.Context) 
 	return func(ctx context.Context) error {
 		for range turns {
 			err := put(ctx)
-			if err == nil && b.programs.C != "" {
+			if err == nil && b.Programs.C != "" {
 				err = errors.Join(b.frames(ctx), b.framesBothWays(ctx))
 			}
 			if err != nil {
@@ -144,7 +136,7 @@ func (b *bench) longPuts(put func(context.Context) error) func(context.Context) 
 func (b *bench) runC(
 	ctx context.Context, answer, ask, where string, numbers ...int,
 ) (answered, asked []float64, err error) {
-	return b.pair.RunC(ctx, b.programs.C, answer, ask, where, numbers...)
+	return b.pair.RunC(ctx, b.Programs.C, answer, ask, where, numbers...)
 }
 
 func (b *bench) tcpPing(ctx context.Context) error {

@@ -8,9 +8,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 
@@ -70,7 +68,6 @@ var idle = []struct{ name, link, spin string }{
 // and whole calls, with their rate.
 type bench struct {
 	*harness.Bench
-	programs harness.Programs
 
 	conns, calls, idle *harness.Table
 	p99, rates         harness.Rows // of calls
@@ -83,12 +80,7 @@ func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 	if hb.Rows {
 		return harness.RowsOf(b.variants()), nil
 	}
-	dir, err := os.MkdirTemp("", "rawlane-bench-")
-	if err != nil {
-		return r, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if b.programs, err = harness.Build(ctx, dir); err != nil {
+	if err := b.Build(ctx); err != nil {
 		return r, err
 	}
 	if err := b.RunRounds(ctx, b.variants()); err != nil {
@@ -226,7 +218,7 @@ func (b *bench) variants() (all []harness.Variant) {
 // that uses more.
 func (b *bench) idleVariant(row, link, spin string) harness.Variant {
 	return harness.Variant{Name: row, Run: func(ctx context.Context) error {
-		lines, err := harness.Lines[line](ctx, &b.programs, "idle", "--link", link, "--spin", spin,
+		lines, err := harness.Lines[line](ctx, &b.Programs, "idle", "--link", link, "--spin", spin,
 			"--conns", strconv.Itoa(idleConns), "--iters", strconv.Itoa(b.idleSeconds()))
 		for _, l := range lines {
 			b.idle.Add(row, slices.Max(l.CPUPercent[:]))
@@ -247,7 +239,7 @@ func (b *bench) addCall(row string, l line) {
 // variant is a run of a verb of "rawlane bench", whose lines add takes.
 func (b *bench) variant(verb, link string, rows []string, add func(line)) harness.Variant {
 	return harness.Variant{Name: over(verb, link), Rows: rows, Run: func(ctx context.Context) error {
-		lines, err := harness.Lines[line](ctx, &b.programs, verb, "--link", link, "--size", strconv.Itoa(size),
+		lines, err := harness.Lines[line](ctx, &b.Programs, verb, "--link", link, "--size", strconv.Itoa(size),
 			"--iters", strconv.Itoa(b.Iters))
 		for _, l := range lines {
 			add(l)

@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os"
 	"strconv"
 	"strings"
 
@@ -21,7 +20,6 @@ import (
 type Pair struct {
 	bed   *testbed.Bed
 	cores []int
-	dir   string
 }
 
 // New makes a pair. The process of an ordinary user goes on in a user namespace.
@@ -34,11 +32,8 @@ func New() (*Pair, error) {
 		return nil, errors.New("one core: the comparison needs two, for two programs that spin")
 	}
 	var err error
-	if p.dir, err = os.MkdirTemp("", "rawlane-bench-"); err != nil {
-		return nil, err
-	}
 	if p.bed, err = testbed.New(testbed.Config{}); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(p.dir))
+		return nil, err
 	}
 	return p, nil
 }
@@ -59,11 +54,8 @@ func (p *Pair) Cores() []int { return p.cores }
 // Core is the core that a node's programs are on.
 func (p *Pair) Core(node int) int { return p.cores[node] }
 
-// Dir is a directory for programs, removed by Close.
-func (p *Pair) Dir() string { return p.dir }
-
 // Close ends the programs and removes the namespaces.
-func (p *Pair) Close() error { return errors.Join(p.bed.Close(), os.RemoveAll(p.dir)) }
+func (p *Pair) Close() error { return p.bed.Close() }
 
 // Run runs answer on node 1, which prints "ready" when it is and runs until it is told to end
 // (SIGTERM), and then ask on node 0. It returns the numbers that they printed: at least so many.

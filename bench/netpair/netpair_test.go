@@ -17,8 +17,8 @@ func TestMain(m *testing.M) { os.Exit(testbed.Main(m)) }
 // withC makes a pair of namespaces, and builds the programs in C.
 func withC(t *testing.T) (p *Pair, program string) {
 	t.Helper()
-	p = &Pair{bed: testbed.ForTest(t, testbed.Config{}), dir: t.TempDir()}
-	program, err := baseline.Build(p.dir)
+	p = &Pair{bed: testbed.ForTest(t, testbed.Config{})}
+	program, err := baseline.Build(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,11 +72,10 @@ const (
 // passing is the benchmark, the programs that it compares, and its tables.
 type passing struct {
 	*harness.Bench
-	pair     *netpair.Pair
-	programs harness.Programs
-	hosts    *peers.Hosts
-	mpis     []*peers.MPI
-	nodes    []int
+	pair  *netpair.Pair
+	hosts *peers.Hosts
+	mpis  []*peers.MPI
+	nodes []int
 
 	trips    map[int]*harness.Table // by size
 	puts     map[int]*harness.Table // likewise
@@ -104,18 +103,18 @@ func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, p.pair.Close()) }()
-	if p.programs, err = harness.Build(ctx, p.pair.Dir()); err != nil {
+	if err := p.Build(ctx); err != nil {
 		return r, err
 	}
 	for _, find := range []func(context.Context, string) (*peers.MPI, error){peers.OpenMPI, peers.MPICH} {
-		m, err := find(ctx, p.pair.Dir())
+		m, err := find(ctx, p.Dir)
 		if err != nil {
 			p.LeftOut(err)
 			continue
 		}
 		p.mpis = append(p.mpis, m)
 	}
-	if p.hosts, err = peers.NewHosts(ctx, p.pair.Bed(), 2, p.pair.Cores(), p.pair.Dir()); err != nil {
+	if p.hosts, err = peers.NewHosts(ctx, p.pair.Bed(), 2, p.pair.Cores(), p.Dir); err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, p.hosts.Close()) }()

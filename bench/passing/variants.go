@@ -116,7 +116,7 @@ func (p *passing) ours(ctx context.Context) error {
 // bench runs a benchmark of the command over the pair's interfaces.
 func (p *passing) bench(ctx context.Context, what []string, sizes []int, flags []string, add func(line)) error {
 	args := append(append([]string{}, what...), "--link=ring", "--size", harness.List(sizes))
-	lines, err := netpair.Lines[line](ctx, p.pair, p.programs.Rawlane, append(args, flags...)...)
+	lines, err := netpair.Lines[line](ctx, p.pair, p.Programs.Rawlane, append(args, flags...)...)
 	for _, l := range lines {
 		add(l)
 	}
@@ -183,7 +183,7 @@ func (p *passing) oursTogether(ctx context.Context, n int) error {
 		if c.size > 0 {
 			args = append(args, "--size", strconv.Itoa(c.size))
 		}
-		lines, err := harness.Lines[line](ctx, &p.programs, args...)
+		lines, err := harness.Lines[line](ctx, &p.Programs, args...)
 		if err != nil {
 			return err
 		}
@@ -194,7 +194,7 @@ func (p *passing) oursTogether(ctx context.Context, n int) error {
 
 // others are the collective operations of another MPI.
 func (p *passing) others(ctx context.Context, m *peers.MPI, n int) error {
-	return m.Among(ctx, n, p.pair.Dir(), func(h *peers.Hosts, cores []int) error {
+	return m.Among(ctx, n, p.Dir, func(h *peers.Hosts, cores []int) error {
 		for _, c := range measured(n) {
 			numbers, of := []int{p.iterations(n, cores)}, n
 			if c.size > 0 {

@@ -39,22 +39,21 @@ const (
 
 func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 	if b.Rows {
-		return harness.RowsOf(senders(nil, &harness.Programs{C: "there"}, nil, 0, b.Iters)), nil
+		return harness.RowsOf(senders(nil, b, nil, 0)), nil
 	}
 	p, err := netpair.New()
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	programs, err := harness.Build(ctx, p.Dir())
-	if err != nil {
+	if err := b.Build(ctx); err != nil {
 		return r, err
 	}
 	var all []harness.Variant
 	for _, size := range sizes {
 		t := newTable(size)
 		r.Tables = append(r.Tables, t)
-		all = append(all, senders(p, &programs, t, size, b.Iters)...)
+		all = append(all, senders(p, b, t, size)...)
 	}
 	r.Tables[0].Title = fmt.Sprintf("Messages sent a second by one core; median of %d rounds\n%-20s %6s %12s %8s",
 		b.Rounds, "", "bytes", "msgs/s", "arrived")
@@ -87,9 +86,8 @@ func newTable(size int) *harness.Table {
 }
 
 // senders send messages of a size. The C program's sink prints how many frames came.
-func senders(
-	p *netpair.Pair, programs *harness.Programs, t *harness.Table, size, iters int,
-) (all []harness.Variant) {
+func senders(p *netpair.Pair, b *harness.Bench, t *harness.Table, size int) (all []harness.Variant) {
+	iters := b.Iters
 	add := func(name string, run func(context.Context) (rate, arrived float64, err error)) {
 		all = append(all, harness.Variant{Name: name, Run: func(ctx context.Context) error {
 			rate, arrived, err := run(ctx)
@@ -103,11 +101,11 @@ func senders(
 		name, mode string
 		batch      int
 	}{{cSingle, "ring-send", 1}, {cBatch, "ring-send", batch}, {cRing, "ring-txring", batch}} {
-		if programs.C == "" {
+		if b.Programs.C == "" {
 			break
 		}
 		add(k.name, func(ctx context.Context) (rate, arrived float64, err error) {
-			came, ns, err := p.RunC(ctx, programs.C, "ring-sink", k.mode, netpair.Interface,
+			came, ns, err := p.RunC(ctx, b.Programs.C, "ring-sink", k.mode, netpair.Interface,
 				size+headerLen, iters, k.batch)
 			if err != nil {
 				return 0, 0, err
@@ -125,7 +123,7 @@ func senders(
 			if k.name == ours {
 				args = append(args, "--trains=false")
 			}
-			lines, err := harness.Lines[line](ctx, programs, args...)
+			lines, err := harness.Lines[line](ctx, &b.Programs, args...)
 			if err != nil {
 				return 0, 0, err
 			}

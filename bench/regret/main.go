@@ -8,7 +8,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -60,29 +59,23 @@ func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 	if err := testbed.Reexec(); err != nil {
 		return r, err
 	}
-	dir, err := os.MkdirTemp("", "rawlane-bench-")
-	if err != nil {
-		return r, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	programs, err := harness.Build(ctx, dir)
-	if err != nil {
+	if err := b.Build(ctx); err != nil {
 		return r, err
 	}
 	kinds := strings.Split(*links, ",")
-	if err := programs.CheckLinks(ctx, "links", kinds...); err != nil {
+	if err := b.Programs.CheckLinks(ctx, "links", kinds...); err != nil {
 		return r, err
 	}
 	for _, link := range kinds {
 		for _, n := range nodes {
 			t := newTable(link, n, b.Rounds)
 			if *tuned {
-				if err := t.tune(ctx, &programs, dir); err != nil {
+				if err := t.tune(ctx, &b.Programs, b.Dir); err != nil {
 					return r, err
 				}
 			}
 			err := b.RunRounds(ctx, []harness.Variant{{Name: t.Title, Run: func(ctx context.Context) error {
-				return t.measure(ctx, &programs, b.Iters)
+				return t.measure(ctx, &b.Programs, b.Iters)
 			}}})
 			if err != nil {
 				return r, err

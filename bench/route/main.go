@@ -63,7 +63,10 @@ func run(ctx context.Context, b *harness.Bench) (r harness.Report, err error) {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	inC, err := baseline.Build(p.Dir())
+	if err := b.MakeDir(); err != nil {
+		return r, err
+	}
+	inC, err := baseline.Build(b.Dir)
 	if err != nil {
 		return r, err
 	}
@@ -92,7 +95,7 @@ func variants(b *harness.Bench, p *netpair.Pair, inC, self string, t *harness.Ta
 			if role == "ask" {
 				mode, core = "unix-ping", 0
 			}
-			return []string{inC, mode, filepath.Join(p.Dir(), "bare"), strconv.Itoa(p.Core(core)),
+			return []string{inC, mode, filepath.Join(b.Dir, "bare"), strconv.Itoa(p.Core(core)),
 				strconv.Itoa(len(request)), strconv.Itoa(b.Iters), strconv.Itoa(len(answer))}
 		})
 	}
@@ -100,7 +103,7 @@ func variants(b *harness.Bench, p *netpair.Pair, inC, self string, t *harness.Ta
 		{bareGo, "net"}, {changed, "manager"}, {changedSent, "managerframe"}, {inside, "table"}, {sent, "frame"},
 	} {
 		add(k.name, func(role string) []string {
-			return []string{self, endPrefix + k.kind + "-" + role, filepath.Join(p.Dir(), k.kind),
+			return []string{self, endPrefix + k.kind + "-" + role, filepath.Join(b.Dir, k.kind),
 				strconv.Itoa(b.Iters), strconv.Itoa(*nodes)}
 		})
 	}

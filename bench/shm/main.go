@@ -7,7 +7,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -54,7 +53,6 @@ const (
 // bench is the benchmark, and its tables.
 type bench struct {
 	*harness.Bench
-	programs harness.Programs
 	mpi      *mpi.MPI // nil: none is installed
 	trips    *harness.Table
 	rates    []*harness.Table
@@ -72,12 +70,7 @@ func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 		b.mpi = new(mpi.MPI)
 		return harness.RowsOf(b.variants()), nil
 	}
-	dir, err := os.MkdirTemp("", "rawlane-bench-")
-	if err != nil {
-		return r, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if b.programs, err = harness.Build(ctx, dir); err != nil {
+	if err := b.Build(ctx); err != nil {
 		return r, err
 	}
 	if b.mpi, err = mpi.Find(ctx); err != nil {
@@ -146,14 +139,11 @@ func (b *bench) variants() (all []harness.Variant) {
 // rawlane runs the command and adds one of the numbers that it prints.
 func (b *bench) rawlane(t *harness.Table, name, key string, args []string) harness.Variant {
 	return harness.Variant{Name: name, Run: func(ctx context.Context) error {
-		lines, err := harness.Lines[map[string]any](ctx, &b.programs, args...)
+		line, err := harness.Line[map[string]any](ctx, &b.Programs, args...)
 		if err != nil {
 			return err
 		}
-		if len(lines) != 1 {
-			return fmt.Errorf("%d lines of results, want 1", len(lines))
-		}
-		got, ok := lines[0][key].(float64)
+		got, ok := line[key].(float64)
 		if !ok {
 			return fmt.Errorf("no %s in the result", key)
 		}
@@ -183,7 +173,7 @@ func (b *bench) barrier(t *harness.Table, nodes int) harness.Variant {
 		Mean float64 `json:"mean_us"`
 	}
 	return harness.Variant{Name: ours + ", barrier", Rows: rows, Run: func(ctx context.Context) error {
-		lines, err := harness.LinesBeside[line](ctx, b.Bench, &b.programs, &t.Rows, &others, args...)
+		lines, err := harness.LinesBeside[line](ctx, b.Bench, &t.Rows, &others, args...)
 		for _, l := range lines {
 			switch {
 			case l.Loop != "tight":

@@ -63,7 +63,6 @@ const (
 type bench struct {
 	*harness.Bench
 	pair, cutting *netpair.Pair // the second one's NICs leave segmentation to the kernel
-	programs      harness.Programs
 
 	streams, messages, records, pings harness.Table
 }
@@ -72,7 +71,6 @@ func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 	b := bench{Bench: hb}
 	b.makeTables()
 	if hb.Rows {
-		b.programs.C = "there"
 		return harness.RowsOf(b.variants()), nil
 	}
 	for _, p := range []**netpair.Pair{&b.pair, &b.cutting} {
@@ -84,7 +82,7 @@ func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 	if err := b.cutting.WithoutUDPSegmentation(); err != nil {
 		return r, err
 	}
-	if b.programs, err = harness.Build(ctx, b.pair.Dir()); err != nil {
+	if err := b.Build(ctx); err != nil {
 		return r, err
 	}
 	if err := b.RunRounds(ctx, b.variants()); err != nil {
@@ -127,7 +125,7 @@ func (b *bench) makeTables() {
 
 // variants take turns in this order: those that are compared are neighbours.
 func (b *bench) variants() (all []harness.Variant) {
-	if b.programs.C != "" {
+	if b.Programs.C != "" {
 		all = append(all,
 			harness.Variant{Name: cFrames, Run: b.cStream(cFrames, "ring-sink", "ring-send", frameLen, frameBatch)},
 			harness.Variant{Name: cTCP, Run: b.cStream(cTCP, "tcp-sink", "tcp-send", 1024, 64)},
@@ -190,12 +188,9 @@ func (b *bench) command(name string, add func(line), args ...string) harness.Var
 		rows = append(rows, pushesTrain)
 	}
 	return harness.Variant{Name: name, Rows: rows, Run: func(ctx context.Context) error {
-		lines, err := harness.Lines[line](ctx, &b.programs, onRing(args)...)
-		if err == nil && len(lines) != 1 {
-			err = fmt.Errorf("unexpected output of rawlane: %d lines, want 1", len(lines))
-		}
+		got, err := harness.Line[line](ctx, &b.Programs, onRing(args)...)
 		if err == nil {
-			add(lines[0])
+			add(got)
 		}
 		return err
 	}}
@@ -208,7 +203,7 @@ func onRing(args []string) []string {
 
 // cut is a run of the command on the NICs that leave segmentation to the kernel.
 func (b *bench) cut(ctx context.Context, args []string) error {
-	lines, err := netpair.Lines[line](ctx, b.cutting, b.programs.Rawlane, onRing(args)...)
+	lines, err := netpair.Lines[line](ctx, b.cutting, b.Programs.Rawlane, onRing(args)...)
 	if err == nil {
 		b.streams.Add(putCut, lines[0].MB)
 	}
@@ -224,7 +219,7 @@ func (b *bench) cStream(name, sink, source string, size, batch int) func(context
 			where = netpair.Interface
 		}
 		count := streamBytes / size
-		arrived, ns, err := b.pair.RunC(ctx, b.programs.C, sink, source, where, size, count, batch)
+		arrived, ns, err := b.pair.RunC(ctx, b.Programs.C, sink, source, where, size, count, batch)
 		if err == nil {
 			came := float64(count)
 			if len(arrived) > 0 { // frames: of TCP all do
@@ -245,7 +240,7 @@ func (b *bench) cTrains(
 		if to == &b.messages {
 			count, each = messages, float64(size)
 		}
-		rate, err := pair.TrainsOfC(ctx, b.programs.C, way+"gso-sink", way+"gso-send", size, count, train)
+		rate, err := pair.TrainsOfC(ctx, b.Programs.C, way+"gso-sink", way+"gso-send", size, count, train)
 		if err == nil {
 			to.Add(name, rate/each/1e6)
 		}
@@ -255,7 +250,7 @@ func (b *bench) cTrains(
 
 // cMessages counts the messages that arrive of those that the C program sends.
 func (b *bench) cMessages(ctx context.Context) error {
-	came, ns, err := b.pair.RunC(ctx, b.programs.C, "ring-sink", "ring-send", netpair.Interface,
+	came, ns, err := b.pair.RunC(ctx, b.Programs.C, "ring-sink", "ring-send", netpair.Interface,
 		messageLen+headerLen, messages, frameBatch)
 	if err == nil {
 		b.messages.Add(cMessages, came[0]/ns[0]*1e3)

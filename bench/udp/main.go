@@ -57,8 +57,7 @@ const streamShare = 50
 // bench is the benchmark, the programs that it compares, and its tables.
 type bench struct {
 	*harness.Bench
-	pair     *netpair.Pair
-	programs harness.Programs
+	pair *netpair.Pair
 
 	latency, stream *harness.Table
 }
@@ -67,14 +66,13 @@ func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 	b := bench{Bench: hb, latency: newLatency(hb.Rounds), stream: newStream(hb.Rounds)}
 	r.Tables = []*harness.Table{b.latency, b.stream}
 	if hb.Rows {
-		b.programs.C = "there"
 		return harness.RowsOf(b.variants()), nil
 	}
 	if b.pair, err = netpair.New(); err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, b.pair.Close()) }()
-	if b.programs, err = harness.Build(ctx, b.pair.Dir()); err != nil {
+	if err := b.Build(ctx); err != nil {
 		return r, err
 	}
 	if err := b.RunRounds(ctx, b.variants()); err != nil {
@@ -130,9 +128,9 @@ func (b *bench) variants() (all []harness.Variant) {
 	add := func(name string, run func(context.Context) error) {
 		all = append(all, harness.Variant{Name: name, Run: run})
 	}
-	if b.programs.C != "" {
+	if b.Programs.C != "" {
 		add(cPolled, func(ctx context.Context) error {
-			_, ns, err := b.pair.RunC(ctx, b.programs.C, "udp-echo", "udp-ping", b.pair.IP(1), small, b.Iters)
+			_, ns, err := b.pair.RunC(ctx, b.Programs.C, "udp-echo", "udp-ping", b.pair.IP(1), small, b.Iters)
 			if err == nil {
 				b.latency.AddLatency(cPolled, [4]float64(ns))
 			}
@@ -141,7 +139,7 @@ func (b *bench) variants() (all []harness.Variant) {
 	}
 	add(latency, b.command(func(l line) { b.latency.Add(latency, l.P50, l.P99) },
 		"latency", "--size", strconv.Itoa(small), "--iters", strconv.Itoa(b.Iters)))
-	if b.programs.C != "" {
+	if b.Programs.C != "" {
 		add(cTrains, b.trains(cTrains, "gso-sink", "gso-send"))
 		add(cSleeps, b.trains(cSleeps, "block-gso-sink", "gso-send"))
 		if *written {
@@ -165,7 +163,7 @@ func (b *bench) variants() (all []harness.Variant) {
 // trains measures the C program's trains.
 func (b *bench) trains(row, sink, send string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		rate, err := b.pair.TrainsOfC(ctx, b.programs.C, sink, send, datagramLen, b.Iters*streamShare, train)
+		rate, err := b.pair.TrainsOfC(ctx, b.Programs.C, sink, send, datagramLen, b.Iters*streamShare, train)
 		if err == nil {
 			b.stream.Add(row, rate/1e6)
 		}
@@ -176,12 +174,9 @@ func (b *bench) trains(row, sink, send string) func(context.Context) error {
 // command runs a benchmark of the command over udp, and adds its line.
 func (b *bench) command(add func(line), args ...string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		lines, err := harness.Lines[line](ctx, &b.programs, append(args, "--link", "udp")...)
-		if err == nil && len(lines) != 1 {
-			err = fmt.Errorf("unexpected output of rawlane: %d lines, want 1", len(lines))
-		}
+		got, err := harness.Line[line](ctx, &b.Programs, append(args, "--link", "udp")...)
 		if err == nil {
-			add(lines[0])
+			add(got)
 		}
 		return err
 	}

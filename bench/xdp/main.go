@@ -54,8 +54,7 @@ const (
 // bench is the benchmark, the programs that it compares, and its tables.
 type bench struct {
 	*harness.Bench
-	pair     *netpair.Pair
-	programs harness.Programs
+	pair *netpair.Pair
 
 	pings, rates harness.Table
 }
@@ -67,7 +66,6 @@ func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 	b := bench{Bench: hb}
 	b.makeTables()
 	if hb.Rows {
-		b.programs.C = "there"
 		return harness.RowsOf(b.variants()), nil
 	}
 	if b.pair, err = netpair.New(); err != nil {
@@ -77,7 +75,7 @@ func run(ctx context.Context, hb *harness.Bench) (r harness.Report, err error) {
 	if err := b.pair.XDP(); err != nil {
 		return r, err
 	}
-	if b.programs, err = harness.Build(ctx, b.pair.Dir()); err != nil {
+	if err := b.Build(ctx); err != nil {
 		return r, err
 	}
 	if err := b.RunRounds(ctx, b.variants()); err != nil {
@@ -112,20 +110,20 @@ func (b *bench) makeTables() {
 
 // variants take turns in this order: those that are compared are neighbours.
 func (b *bench) variants() (all []harness.Variant) {
-	if b.programs.C != "" {
+	if b.Programs.C != "" {
 		all = append(all, b.cPing(cRing, "ring-"), b.cPing(cXSK, "xsk-"))
 	}
 	all = append(all, b.ping(ours, "xdp", "--xdp-mode=generic"), b.ping(oursRing, "ring"))
-	if b.programs.C != "" {
+	if b.Programs.C != "" {
 		all = append(all, b.cPing(cXSKNative, "native-xsk-"))
 	}
 	all = append(all, b.ping(oursNative, "xdp", "--xdp-mode=native"))
-	if b.programs.C != "" {
+	if b.Programs.C != "" {
 		all = append(all, b.cRate(cBatch, "ring-", "send", batch), b.cRate(cTxRing, "ring-", "txring", batch),
 			b.cRate(cSingle, "ring-", "send", 1), b.cRate(cXSKBatch, "xsk-", "send", batch))
 	}
 	all = append(all, b.rate(ours, "xdp", "--xdp-mode=generic"), b.rate(single, "ring", "--trains=false"))
-	if b.programs.C != "" {
+	if b.Programs.C != "" {
 		all = append(all, b.cRate(cXSKNativeBatch, "native-xsk-", "send", batch))
 	}
 	return append(all, b.rate(oursNative, "xdp", "--xdp-mode=native"), b.rate(trains, "ring"))
@@ -133,7 +131,7 @@ func (b *bench) variants() (all []harness.Variant) {
 
 func (b *bench) cPing(name, kind string) harness.Variant {
 	return harness.Variant{Name: name, Run: func(ctx context.Context) error {
-		_, ns, err := b.pair.RunC(ctx, b.programs.C, kind+"echo", kind+"ping", netpair.Interface,
+		_, ns, err := b.pair.RunC(ctx, b.Programs.C, kind+"echo", kind+"ping", netpair.Interface,
 			*size+headerLen, b.Iters)
 		if err == nil {
 			b.pings.AddLatency(name, [4]float64(ns))
@@ -154,7 +152,7 @@ func (b *bench) ping(name, link string, more ...string) harness.Variant {
 	args := append([]string{"latency", "--link", link,
 		"--size", strconv.Itoa(*size), "--iters", strconv.Itoa(b.Iters)}, more...)
 	return harness.Variant{Name: name, Run: func(ctx context.Context) error {
-		lines, err := harness.Lines[line](ctx, &b.programs, args...)
+		lines, err := harness.Lines[line](ctx, &b.Programs, args...)
 		if err == nil {
 			b.pings.Add(name, lines[0].P50, lines[0].P99)
 		}
@@ -166,7 +164,7 @@ func (b *bench) ping(name, link string, more ...string) harness.Variant {
 func (b *bench) cRate(name, kind, mode string, batch int) harness.Variant {
 	iters := b.Iters * perPing
 	return harness.Variant{Name: name, Run: func(ctx context.Context) error {
-		came, ns, err := b.pair.RunC(ctx, b.programs.C, kind+"sink", kind+mode, netpair.Interface,
+		came, ns, err := b.pair.RunC(ctx, b.Programs.C, kind+"sink", kind+mode, netpair.Interface,
 			*size+headerLen, iters, batch)
 		if err == nil {
 			b.rates.Add(name, float64(iters)/ns[0]*1e9, came[0]/float64(iters))
@@ -180,7 +178,7 @@ func (b *bench) rate(name, link string, more ...string) harness.Variant {
 	args := append([]string{"rate", "--link", link,
 		"--size", strconv.Itoa(*size), "--iters", strconv.Itoa(iters)}, more...)
 	return harness.Variant{Name: name, Run: func(ctx context.Context) error {
-		lines, err := harness.Lines[line](ctx, &b.programs, args...)
+		lines, err := harness.Lines[line](ctx, &b.Programs, args...)
 		if err == nil {
 			b.rates.Add(name, lines[0].Sent, 1-lines[0].Lost/float64(iters))
 		}

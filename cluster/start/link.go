@@ -10,7 +10,6 @@ import (
 	"os"
 	"runtime"
 	"strings"
-	"syscall"
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/transport"
@@ -75,10 +74,7 @@ func (j *Job) openMemory(segment string, id mcd.ClusterID) (transport.Link, erro
 		return nil, fmt.Errorf("%d processes on one host: through shared memory %d meet at most "+
 			"(want fewer, or more hosts)", j.Size, most)
 	}
-	link, err := shm.Open(segment, shm.Config{MAC: shm.NodeMAC(segment, uint32(id), j.Node)})
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("node %d runs on this host already: %w", j.Node, err)
-	}
+	link, err := shm.OpenNode(segment, uint32(id), j.Node, shm.Config{})
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func TestOpenLink_OfTheSameNode(t *testing.T) {
 			t.Fatal(err)
 		}
 		macs = append(macs, l.MAC())
-		if _, err := job.openLink(t.Context(), 7, env); err == nil || !strings.Contains(err.Error(), "node 1 runs on this host already") {
+		if _, err := job.openLink(t.Context(), 7, env); err == nil || !strings.Contains(err.Error(), "node 1 of cluster 7 runs on this host already") {
 			t.Errorf("a second one: %v", err)
 		}
 		_ = l.Close()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -37,7 +36,7 @@ type Config struct {
 // Socket is a link's receiving socket.
 type Socket interface {
 	// Open makes the socket. It receives nothing before it is bound, which is left to [Open].
-	Open(ifi *net.Interface) (*netpoll.Poller, error)
+	Open(ifi *Interface) (*netpoll.Poller, error)
 	// Control runs f on the descriptor and keeps it open meanwhile. After Close it returns
 	// ErrClosed.
 	Control(f func(fd int) error) error
@@ -52,12 +51,10 @@ type Socket interface {
 // What the link itself calls are functions and not methods, for a method would be one of the link's
 // too: Open, and in Poll Accept and CountReceived.
 type Attachment struct {
-	kind      string // of link, for errors: ring or packet
-	ifi       *net.Interface
-	mac       transport.MAC
-	cfg       Config
-	namespace string // in which the link was opened
-	promisc   string // why the NIC is promiscuous
+	kind    string     // of link, for errors: ring or packet
+	ifi     *Interface // as it was when the link was opened
+	cfg     Config
+	promisc string // why the NIC is promiscuous
 
 	socket Socket
 	groups *groups
@@ -97,10 +94,9 @@ func (a *Attachment) open(kind, name string, cfg Config, s Socket) (err error) {
 	if err := cfg.Granted.claim(); err != nil {
 		return err
 	}
-	nic, err := a.find(name)
-	if err == nil {
+	if a.ifi, err = a.find(name); err == nil {
 		if a.poller, err = s.Open(a.ifi); err == nil {
-			if err = a.attach(nic); err != nil {
+			if err = a.attach(); err != nil {
 				_ = s.Close() // the first error is the one to report
 			}
 		}
@@ -113,25 +109,22 @@ func (a *Attachment) open(kind, name string, cfg Config, s Socket) (err error) {
 
 // find learns what there is to know of the interface: here, or from the service that granted the
 // sockets, which may be in another network namespace.
-func (a *Attachment) find(name string) (nic Driver, err error) {
-	if g := a.cfg.Granted; g != nil {
-		a.ifi, a.mac, a.namespace, a.cfg.EtherType = g.Interface, g.MAC, g.Namespace, g.EtherType
-		if a.cfg.Promiscuous {
-			err = errGrantedPromiscuous
-		}
-		return g.Driver, err
+func (a *Attachment) find(name string) (*Interface, error) {
+	g := a.cfg.Granted
+	if g == nil {
+		return FindInterface(name)
 	}
-	a.namespace = Namespace()
-	if a.ifi, a.mac, err = FindInterface(name); err != nil {
-		return nic, err
+	if a.cfg.Promiscuous {
+		return nil, errGrantedPromiscuous
 	}
-	return AskDriver(a.ifi)
+	a.cfg.EtherType = g.EtherType
+	return g.Interface, nil
 }
 
 // attach binds the receiving socket to the interface, opens the sending one, and makes the NIC
 // promiscuous if that was asked for, or if the NIC would drop tagged frames that are wanted.
-func (a *Attachment) attach(nic Driver) error {
-	a.state.index, a.state.mac = a.ifi.Index, a.mac
+func (a *Attachment) attach() error {
+	a.state.ifi = a.ifi
 	a.groups = newGroups(a.ifi.Index, a.socket)
 	if !a.cfg.Trains && a.cfg.EtherType != transport.EtherTypeAny { // else it takes what others can make nothing of
 		if err := a.groups.tell(plainMark(a.cfg.EtherType), true); err != nil {
@@ -145,14 +138,14 @@ func (a *Attachment) attach(nic Driver) error {
 	}
 	a.sender.fd = -1
 	if !a.cfg.Monitor {
-		if err := a.sender.open(a.ifi, nic, a.mac, a.cfg); err != nil {
+		if err := a.sender.open(a.ifi, a.cfg); err != nil {
 			return err
 		}
 	}
 	switch {
 	case a.cfg.Promiscuous:
 		a.promisc = "asked for"
-	case nic.FiltersVLANs && !a.cfg.NoVLANs:
+	case a.ifi.Driver.FiltersVLANs && !a.cfg.NoVLANs:
 		a.promisc = "the NIC filters VLANs (rx-vlan-filter) and would drop tagged frames of unregistered VIDs"
 	default:
 		return nil
@@ -170,7 +163,7 @@ func (a *Attachment) bind(fd int) error {
 	if a.cfg.Monitor {
 		return BindMonitor(fd, a.ifi.Index, a.cfg.EtherType)
 	}
-	filter, err := newFilter(a.cfg.EtherType, a.mac, a.cfg.Promiscuous, a.cfg.Trains)
+	filter, err := newFilter(a.cfg.EtherType, a.ifi.MAC, a.cfg.Promiscuous, a.cfg.Trains)
 	if err != nil {
 		return err
 	}
@@ -231,7 +224,7 @@ func bindTo(fd, index int, etherType uint16) error {
 }
 
 // MAC returns the interface's address.
-func (a *Attachment) MAC() transport.MAC { return a.mac }
+func (a *Attachment) MAC() transport.MAC { return a.ifi.MAC }
 
 // MTU returns the interface's MTU, in bytes, as it was when the link was opened.
 func (a *Attachment) MTU() int { return a.ifi.MTU }
@@ -244,17 +237,15 @@ func (a *Attachment) Name() string { return a.ifi.Name }
 func (a *Attachment) EtherType() transport.EtherType { return a.cfg.EtherType }
 
 // Interface implements transport.Attached, as it was when the link was opened.
-func (a *Attachment) Interface() (index int, namespace string) { return a.ifi.Index, a.namespace }
+func (a *Attachment) Interface() (index int, namespace string) { return a.ifi.Index, a.ifi.Namespace }
 
 // Segment implements transport.Sharer: processes that open the same interface for the same
 // EtherType share it. The index tells apart VLAN devices and bond members with one address.
-func (a *Attachment) Segment() string {
-	return Segment(a.mac, a.ifi.Index, a.cfg.EtherType, a.namespace)
-}
+func (a *Attachment) Segment() string { return a.ifi.Segment(a.cfg.EtherType) }
 
 // Segment names the attachment of an interface for an EtherType.
-func Segment(mac transport.MAC, index int, etherType transport.EtherType, namespace string) string {
-	return fmt.Sprintf("%v/%d/%v/%s", mac, index, etherType, namespace)
+func (i *Interface) Segment(etherType transport.EtherType) string {
+	return fmt.Sprintf("%v/%d/%v/%s", i.MAC, i.Index, etherType, i.Namespace)
 }
 
 // LockPort implements transport.PortLocker: on granted sockets the service has the locks.

@@ -2,7 +2,6 @@ package afpacket_test
 
 import (
 	"errors"
-	"net"
 	"os"
 	"testing"
 
@@ -48,11 +47,11 @@ func TestAskDriver_WhatKeepsTheOrder(t *testing.T) {
 				if err := c.change(); err != nil {
 					return d, err
 				}
-				ifi, err := net.InterfaceByName("eth0")
+				ifi, err := afpacket.FindInterface("eth0")
 				if err != nil {
 					return d, err
 				}
-				return afpacket.AskDriver(ifi)
+				return ifi.Driver, nil
 			})
 			if errors.Is(err, unix.EPERM) {
 				t.Skip("steering is for the machine's root to set")

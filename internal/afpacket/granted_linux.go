@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -15,11 +14,8 @@ import (
 // Granted is a pair of sockets that another process has opened for this one, bound and filtered,
 // with what that process knows of the interface. A nil *Granted is none.
 type Granted struct {
-	Interface *net.Interface // its name, index, MTU and address
-	MAC       transport.MAC
+	Interface *Interface // in the sockets' network namespace, which need not be this process's
 	EtherType transport.EtherType
-	Driver    Driver
-	Namespace string     // the sockets' network namespace, which need not be this process's
 	Layout    RingLayout // of the ring that the receiving socket has; zero without one
 	// XDP is for a link over AF_XDP: the receiving socket only tells of the interface, and further
 	// descriptors come with it. Nil: it is for another link.

@@ -17,24 +17,38 @@ import (
 	"github.com/rawlane/rawlane/transport"
 )
 
-// FindInterface returns the network interface called name, and its address, if it can carry frames.
-func FindInterface(name string) (*net.Interface, transport.MAC, error) {
+// Interface is a network interface, as it was when somebody looked for it.
+type Interface struct {
+	Name      string
+	Index     int
+	MTU       int // in bytes
+	MAC       transport.MAC
+	Namespace string // as Namespace names it
+	Driver    Driver
+}
+
+// FindInterface returns the network interface called name, if it can carry frames.
+func FindInterface(name string) (*Interface, error) {
 	ifi, err := net.InterfaceByName(name)
 	var errno syscall.Errno
 	if errors.As(err, &errno) { // the system did not say whether there is one
-		return nil, transport.MAC{}, Explain("look for the interface", errno)
+		return nil, Explain("look for the interface", errno)
 	}
 	if err != nil {
-		return nil, transport.MAC{}, fmt.Errorf("%w (there are: %s)", transport.ErrNoInterface, interfaceNames())
+		return nil, fmt.Errorf("%w (there are: %s)", transport.ErrNoInterface, interfaceNames())
 	}
 	if ifi.Flags&net.FlagUp == 0 {
-		return nil, transport.MAC{}, fmt.Errorf("%w (set it up: ip link set %s up)", transport.ErrInterfaceDown, name)
+		return nil, fmt.Errorf("%w (set it up: ip link set %s up)", transport.ErrInterfaceDown, name)
 	}
 	mac, err := AddressOf(ifi)
 	if err != nil {
-		return nil, transport.MAC{}, err
+		return nil, err
 	}
-	return ifi, mac, nil
+	driver, err := askDriver(ifi)
+	if err != nil {
+		return nil, err
+	}
+	return &Interface{ifi.Name, ifi.Index, ifi.MTU, mac, Namespace(), driver}, nil
 }
 
 // AddressOf returns the Ethernet address of an interface, which lo and tunnels have not.
@@ -100,8 +114,8 @@ type Driver struct {
 	Steers bool
 }
 
-// AskDriver asks the driver of an interface.
-func AskDriver(ifi *net.Interface) (Driver, error) {
+// askDriver asks the driver of an interface.
+func askDriver(ifi *net.Interface) (Driver, error) {
 	e, err := room.NewEthtool()
 	if err != nil {
 		return Driver{}, fmt.Errorf("ask the driver for its features: %w", err)

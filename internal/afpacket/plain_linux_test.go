@@ -14,9 +14,9 @@ import (
 // descriptor is a socket of which nothing but that is known.
 type descriptor int
 
-func (d descriptor) Open(*net.Interface) (*netpoll.Poller, error) { panic("it is open") }
-func (d descriptor) Control(f func(fd int) error) error           { return f(int(d)) }
-func (d descriptor) Close() error                                 { return unix.Close(int(d)) }
+func (d descriptor) Open(*Interface) (*netpoll.Poller, error) { panic("it is open") }
+func (d descriptor) Control(f func(fd int) error) error       { return f(int(d)) }
+func (d descriptor) Close() error                             { return unix.Close(int(d)) }
 
 // A socket that takes no trains is found by its interface and EtherType, as long as it is open, and the
 // look allocates nothing, as the goroutine that receives does it.

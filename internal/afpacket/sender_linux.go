@@ -3,7 +3,6 @@ package afpacket
 import (
 	"errors"
 	"math/bits"
-	"net"
 	"sync"
 	"syscall"
 	"unsafe"
@@ -26,9 +25,7 @@ const Batch = 64
 // epoll set, armed or not, the kernel spends 0.1 µs per sent frame to report the room in its
 // buffer.
 type sender struct {
-	src   transport.MAC
-	mtu   int
-	index int // of the interface
+	ifi *Interface
 
 	mu sync.Mutex // guards what follows
 	fd int        // -1 when closed
@@ -52,34 +49,34 @@ type sender struct {
 // carrierEvery is how many refusals pass between two looks for the carrier, which cost 1 µs each.
 const carrierEvery = 32
 
-// open prepares the sender for frames from src by the interface. With bypassQdisc they go past its
+// open prepares the sender for frames by the interface. With bypassQdisc they go past its
 // queueing discipline, unless the NIC has several transmit queues: past the discipline the kernel
 // chooses the queue by the processor that Send runs on, and frames of one sender could overtake
 // each other.
-func (s *sender) open(ifi *net.Interface, nic Driver, src transport.MAC, cfg Config) (err error) {
+func (s *sender) open(ifi *Interface, cfg Config) (err error) {
 	var fd int
 	if cfg.Granted == nil {
 		fd, err = OpenSendSocket(ifi.Index)
 	} else {
 		fd, err = cfg.Granted.TakeSend()
 	}
-	s.bypass, s.noQueue = cfg.BypassQdisc && nic.TxQueues == 1, nic.NoQueue
+	s.bypass, s.noQueue = cfg.BypassQdisc && ifi.Driver.TxQueues == 1, ifi.Driver.NoQueue
 	if err == nil && s.bypass {
 		if err = unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1); err != nil {
 			_ = unix.Close(fd) // the first error is the one to report
 		}
 	}
 	if err == nil && cfg.Trains {
-		if s.trains, err = openTrains(ifi, nic, src, cfg.EtherType); err != nil {
+		if s.trains, err = openTrains(ifi, cfg.EtherType); err != nil {
 			_ = unix.Close(fd) // likewise
 		}
 	}
 	if err != nil {
 		return Explain("open the sending socket", err)
 	}
-	s.fd, s.src, s.mtu, s.index = fd, src, ifi.MTU, ifi.Index
+	s.fd, s.ifi = fd, ifi
 	s.makeRoom()
-	size := max(s.mtu+transport.MaxHeaderLen, transport.MinFrameLen)
+	size := max(s.ifi.MTU+transport.MaxHeaderLen, transport.MinFrameLen)
 	memory := make([]byte, Batch*size)
 	for i := range s.bufs {
 		s.bufs[i] = memory[i*size : (i+1)*size]
@@ -93,7 +90,7 @@ func (s *sender) open(ifi *net.Interface, nic Driver, src transport.MAC, cfg Con
 // frames of 9,000 bytes. Without CAP_NET_ADMIN it is net.core.wmem_max at most.
 func (s *sender) makeRoom() {
 	// The kernel doubles the number. A frame takes the next power of two, and its own header.
-	want := Batch * (1<<bits.Len(uint(s.mtu+frameOverhead)) + frameOverhead)
+	want := Batch * (1<<bits.Len(uint(s.ifi.MTU+frameOverhead)) + frameOverhead)
 	has, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_SNDBUF)
 	if err == nil && has < 2*want {
 		setBuffer(s.fd, unix.SO_SNDBUF, unix.SO_SNDBUFFORCE, want)
@@ -201,7 +198,7 @@ func (s *sender) sendPlain(frames []transport.Frame) (taken int, err error) {
 func (s *sender) fill(frames []transport.Frame) (int, error) {
 	frames = frames[:min(len(frames), Batch)]
 	for i := range frames {
-		if err := transport.CheckFrame(&frames[i], s.mtu); err != nil {
+		if err := transport.CheckFrame(&frames[i], s.ifi.MTU); err != nil {
 			return i, err
 		}
 		s.put(i, &frames[i])
@@ -229,7 +226,7 @@ func (s *sender) put(i int, f *transport.Frame) {
 		b = b[:n]
 	}
 	if f.Src.IsZero() {
-		copy(b[6:12], s.src[:])
+		copy(b[6:12], s.ifi.MAC[:])
 	}
 	s.vec[i].Base = &b[0]
 	s.vec[i].SetLen(len(b))
@@ -268,7 +265,7 @@ func (s *sender) refuse(n int, e unix.Errno) (int, error) {
 	switch e {
 	case unix.ENOBUFS, unix.EAGAIN:
 		s.refusals++
-		if s.refusals%carrierEvery == 1 && !hasCarrier(s.fd, s.index) {
+		if s.refusals%carrierEvery == 1 && !hasCarrier(s.fd, s.ifi.Index) {
 			s.refusals = 0
 			return n, nil
 		}

@@ -62,12 +62,12 @@ func bypassOf(name string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	nic, err := AskDriver(ifi)
+	driver, err := askDriver(ifi)
 	if err != nil {
 		return 0, err
 	}
 	var s sender
-	if err := s.open(ifi, nic, transport.MAC{2, 0, 0, 0, 0, 1}, Config{BypassQdisc: true}); err != nil {
+	if err := s.open(&Interface{Index: ifi.Index, MTU: ifi.MTU, Driver: driver}, Config{BypassQdisc: true}); err != nil {
 		return 0, err
 	}
 	defer s.close()
@@ -79,11 +79,12 @@ func onEth0(t *testing.T, bed *testbed.Bed, bypassQdisc bool) (s *sender) {
 	t.Helper()
 	s = new(sender)
 	err := bed.Node(0).Do(func() error {
-		ifi, err := net.InterfaceByName("eth0")
+		ifi, err := FindInterface("eth0")
 		if err != nil {
 			return err
 		}
-		return s.open(ifi, Driver{TxQueues: 1}, testbed.MAC(0, 0), Config{BypassQdisc: bypassQdisc})
+		ifi.Driver = Driver{TxQueues: 1}
+		return s.open(ifi, Config{BypassQdisc: bypassQdisc})
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +116,7 @@ func TestSender_RefusedWithoutCarrier(t *testing.T) {
 		if err := bed.Node(1).SetUp(0, false); err != nil {
 			t.Fatal(err)
 		}
-		for end := time.Now().Add(20 * time.Second); hasCarrier(s.fd, s.index) && time.Now().Before(end); {
+		for end := time.Now().Add(20 * time.Second); hasCarrier(s.fd, s.ifi.Index) && time.Now().Before(end); {
 		}
 		tries := 1
 		for ; refused(); tries++ {

@@ -15,8 +15,7 @@ import (
 // The kernel tells a socket once that its interface went down, and never that it was removed. So
 // after that one message each Wait checks the interface, until it has been seen up.
 type linkState struct {
-	index int           // of the interface
-	mac   transport.MAC // as it was when the link was opened
+	ifi   *Interface    // as it was when the link was opened
 	downs atomic.Uint64 // how often it went down
 	seen  atomic.Uint64 // the value of downs after which it was seen up
 }
@@ -38,14 +37,14 @@ func (s *linkState) check(socket Socket) error {
 }
 
 func (s *linkState) look(fd int) error {
-	flags, err := interfaceFlags(fd, s.index)
+	flags, err := interfaceFlags(fd, s.ifi.Index)
 	if err != nil {
 		return err
 	}
 	if flags&unix.IFF_UP == 0 {
 		return unix.ENETDOWN
 	}
-	if now, ok := hardwareAddress(fd, s.index); ok && now != s.mac {
+	if now, ok := hardwareAddress(fd, s.ifi.Index); ok && now != s.ifi.MAC {
 		return errReaddressed
 	}
 	// An interface that was moved to another namespace and back is up, but the kernel has detached
@@ -54,7 +53,7 @@ func (s *linkState) look(fd int) error {
 	if err != nil {
 		return err
 	}
-	if at, ok := bound.(*unix.SockaddrLinklayer); ok && at.Ifindex != s.index {
+	if at, ok := bound.(*unix.SockaddrLinklayer); ok && at.Ifindex != s.ifi.Index {
 		return unix.ENODEV
 	}
 	return nil

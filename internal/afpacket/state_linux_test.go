@@ -1,7 +1,6 @@
 package afpacket
 
 import (
-	"net"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -23,7 +22,7 @@ func (s *seenUp) Control(func(int) error) error {
 
 // An interface that goes down just when a Wait has seen it up is looked at again.
 func TestLinkState_GoesDownAfterTheLook(t *testing.T) {
-	a := &Attachment{ifi: &net.Interface{Name: "eth0"}}
+	a := &Attachment{ifi: &Interface{Name: "eth0"}}
 	s := &seenUp{a: a}
 	_ = LinkError(a, "poll", unix.ENETDOWN)
 	for looks := range 3 {

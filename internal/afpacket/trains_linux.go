@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -48,10 +47,8 @@ const (
 // guards it.
 type trains struct {
 	fd         int
-	index      int // of the interface
-	mtu        int
+	ifi        *Interface
 	etherType  transport.EtherType
-	src        transport.MAC
 	off        bool // the kernel refuses trains
 	sendsOne   bool // by one queue, in which plain frames and trains keep their order
 	receiveOne bool // likewise
@@ -72,7 +69,7 @@ type trains struct {
 
 // openTrains makes the socket that sends trains. It goes through the queueing discipline: past it
 // the kernel drops what it has to cut itself.
-func openTrains(ifi *net.Interface, nic Driver, src transport.MAC, etherType transport.EtherType) (*trains, error) {
+func openTrains(ifi *Interface, etherType transport.EtherType) (*trains, error) {
 	fd, err := OpenSendSocket(ifi.Index)
 	if err != nil {
 		return nil, err
@@ -82,8 +79,9 @@ func openTrains(ifi *net.Interface, nic Driver, src transport.MAC, etherType tra
 		return nil, err
 	}
 	setBuffer(fd, unix.SO_SNDBUF, unix.SO_SNDBUFFORCE, trainSendBuffer)
+	nic := &ifi.Driver
 	t := &trains{
-		fd: fd, index: ifi.Index, mtu: ifi.MTU, etherType: etherType, src: src,
+		fd: fd, ifi: ifi, etherType: etherType,
 		sendsOne: nic.TxQueues == 1 && nic.Fifo, receiveOne: nic.RxQueues == 1 && !nic.Steers,
 		stations: newStations(rand.Uint64), answers: tokenbucket.New(answerRate, answerBurst),
 		plain: newPlainSockets(ifi.Index, etherType),
@@ -143,7 +141,7 @@ func (s *sender) nextTrain(frames []transport.Frame) (n int, to *station) {
 		rest := frames[n:]
 		cars := 1
 		if rest[0].EtherType == t.etherType {
-			cars = trainLen(rest, t.mtu)
+			cars = trainLen(rest, t.ifi.MTU)
 		}
 		if cars == 1 && !t.unordered {
 			n++
@@ -171,7 +169,7 @@ func (t *trains) takes(now monotime.Time, frames []transport.Frame) *station {
 	}
 	st, offer := t.stations.takes(now, f)
 	if offer != 0 {
-		if mtu, ok := interfaceMTU(t.fd, t.index); ok && mtu < t.mtu {
+		if mtu, ok := interfaceMTU(t.fd, t.ifi.Index); ok && mtu < t.ifi.MTU {
 			t.stations.find(f).refused(now) // a train's segments meet no error, and frames do
 			return nil
 		}
@@ -184,7 +182,7 @@ func (t *trains) takes(now monotime.Time, frames []transport.Frame) *station {
 // headsAlone reports whether a frame that goes alone has a train's headers: where it would overtake
 // trains, or they it, for as long as its station takes trains. It renews that, as a train does.
 func (t *trains) headsAlone(now monotime.Time, f *transport.Frame) bool {
-	if f.EtherType != t.etherType || len(f.Payload) == 0 || len(f.Payload) > t.mtu-TrainOverhead {
+	if f.EtherType != t.etherType || len(f.Payload) == 0 || len(f.Payload) > t.ifi.MTU-TrainOverhead {
 		return false
 	}
 	st := t.stations.find(f)
@@ -195,7 +193,7 @@ func (t *trains) headsAlone(now monotime.Time, f *transport.Frame) bool {
 // A device without a queue that has the kernel cut trains may have sent some of none.
 func (s *sender) sendTrain(frames []transport.Frame, to *station) (int, error) {
 	t, f := s.trains, &frames[0]
-	if err := transport.CheckFrame(f, s.mtu); err != nil {
+	if err := transport.CheckFrame(f, s.ifi.MTU); err != nil {
 		return 0, err
 	}
 	if err := s.takeQdisc(); err != nil {
@@ -266,7 +264,7 @@ func (t *trains) give(kind trainKind, like *transport.Frame, bytes, size, vector
 	h := t.header[:]
 	f := transport.Frame{Dst: like.Dst, Src: like.Src, EtherType: etherTypeIPv4, OptionalTag: like.OptionalTag}
 	if f.Src.IsZero() {
-		f.Src = t.src
+		f.Src = t.ifi.MAC
 	}
 	ethernet := f.PutHeader(h[VirtioLen:])
 	putTrainHeader(h[VirtioLen+ethernet:], kind, like.EtherType, bytes)
@@ -290,7 +288,7 @@ func (t *trains) give(kind trainKind, like *transport.Frame, bytes, size, vector
 // control takes a segment of an offer or an answer that came like a frame. The caller polls.
 func (s *sender) control(kind trainKind, like *transport.Frame, b []byte) {
 	// An offer to a group would have each of its members answer the same station.
-	if kind == trainOffer && (like.Dst != s.src || like.Src.IsMulticast() || s.trains.plain.any(clock.Now())) {
+	if kind == trainOffer && (like.Dst != s.ifi.MAC || like.Src.IsMulticast() || s.trains.plain.any(clock.Now())) {
 		return
 	}
 	s.mu.Lock()

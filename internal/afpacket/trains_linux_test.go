@@ -1,7 +1,6 @@
 package afpacket
 
 import (
-	"net"
 	"testing"
 	"time"
 
@@ -70,7 +69,7 @@ func sockets(t *testing.T, plainKind, trainKind int) (s *sender, plain, trained 
 		t.Cleanup(func() { _ = unix.Close(fds[1]) })
 		return fds[0], fds[1]
 	}
-	s = &sender{mtu: 1500, src: transport.MAC{2, 0, 0, 0, 0, 9}}
+	s = &sender{ifi: &Interface{MTU: 1500, MAC: transport.MAC{2, 0, 0, 0, 0, 9}}}
 	for i := range s.bufs {
 		s.bufs[i] = make([]byte, 2000)
 		s.msgs[i].Hdr.Iov = &s.vec[i]
@@ -78,7 +77,7 @@ func sockets(t *testing.T, plainKind, trainKind int) (s *sender, plain, trained 
 	}
 	s.fd, plain = pair(plainKind)
 	s.trains = &trains{
-		mtu: 1500, etherType: ours, src: s.src, sendsOne: true, receiveOne: true,
+		ifi: s.ifi, etherType: ours, sendsOne: true, receiveOne: true,
 		stations: newStations(func() uint64 { return 4 }), answers: tokenbucket.New(answerRate, answerBurst),
 	}
 	s.trains.msg.Iov = &s.trains.vec[0]
@@ -116,12 +115,12 @@ func TestSender_TrainsTakeTheQdisc(t *testing.T) {
 	}{{false, 1, 0}, {true, 1, 1}} {
 		var s sender
 		err := bed.Node(0).Do(func() error {
-			ifi, err := net.InterfaceByName("eth0")
+			ifi, err := FindInterface("eth0")
 			if err != nil {
 				return err
 			}
-			nic := Driver{TxQueues: 1, RxQueues: 1, NoQueue: c.noQueue, Fifo: true}
-			return s.open(ifi, nic, testbed.MAC(0, 0), Config{EtherType: ours, BypassQdisc: true, Trains: true})
+			ifi.Driver = Driver{TxQueues: 1, RxQueues: 1, NoQueue: c.noQueue, Fifo: true}
+			return s.open(ifi, Config{EtherType: ours, BypassQdisc: true, Trains: true})
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -263,7 +262,7 @@ func TestSender_RefusedTrains(t *testing.T) {
 func TestSender_AStrangersAnswer(t *testing.T) {
 	s, _, _ := sockets(t, unix.SOCK_SEQPACKET, unix.SOCK_SEQPACKET)
 	proven(s, stationA, true)
-	from := transport.Frame{Src: stationA, Dst: s.src}
+	from := transport.Frame{Src: stationA, Dst: s.ifi.MAC}
 	c := control{vid: -1, number: 9}
 	b := c.append(nil)
 	s.control(trainAnswer, &from, b[:controlLen])
@@ -330,7 +329,7 @@ func TestSender_AnswersAreBounded(t *testing.T) {
 	s, _, trained := sockets(t, unix.SOCK_SEQPACKET, unix.SOCK_SEQPACKET)
 	s.trains.answers = tokenbucket.New(0, 3)
 	b := (&control{vid: -1, number: 9}).append(nil)
-	from := transport.Frame{Src: stationA, Dst: s.src}
+	from := transport.Frame{Src: stationA, Dst: s.ifi.MAC}
 	s.control(trainOffer, &from, b[:controlLen])
 	if n := packets(trained); n != 0 {
 		t.Errorf("%d answers to half an offer", n)

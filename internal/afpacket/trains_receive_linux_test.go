@@ -87,7 +87,7 @@ func TestReceivedTrain_Offers(t *testing.T) {
 		s, _, trained := sockets(t, unix.SOCK_SEQPACKET, unix.SOCK_SEQPACKET)
 		a := &Attachment{cfg: Config{EtherType: ours}}
 		a.groups, a.sender.fd, a.sender.trains = newGroups(1, nil), s.fd, s.trains
-		a.sender.src = transport.MAC{2, 0, 0, 0, 0, 2} // as train has it
+		a.sender.ifi = &Interface{MAC: transport.MAC{2, 0, 0, 0, 0, 2}} // as train has it
 		for _, p := range c.packets {
 			virtio := make([]byte, VirtioLen)
 			if c.size > 0 {
@@ -112,7 +112,7 @@ func TestReceivedTrain_Offers(t *testing.T) {
 func TestControl_WhereTrainsAreOff(t *testing.T) {
 	s, _, trained := sockets(t, unix.SOCK_SEQPACKET, unix.SOCK_SEQPACKET)
 	b := (&control{vid: -1, number: 9}).append(nil)
-	from := transport.Frame{Src: stationA, Dst: s.src}
+	from := transport.Frame{Src: stationA, Dst: s.ifi.MAC}
 	for _, off := range []bool{true, false} {
 		s.trains.off = off
 		s.control(trainOffer, &from, b[:controlLen])

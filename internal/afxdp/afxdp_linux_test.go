@@ -2,13 +2,13 @@ package afxdp
 
 import (
 	"errors"
-	"net"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/rawlane/rawlane/internal/afpacket"
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/internal/xsk"
 	"github.com/rawlane/rawlane/transport"
@@ -17,7 +17,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(testbed.Main(m)) }
 
 // veth returns a node, and the interface of it on which a test opens AF_XDP.
-func veth(t *testing.T) (*testbed.Node, *net.Interface) {
+func veth(t *testing.T) (*testbed.Node, *afpacket.Interface) {
 	t.Helper()
 	testbed.NeedXDP(t, func(ifname string) error {
 		a, err := open(ifname)
@@ -27,7 +27,7 @@ func veth(t *testing.T) (*testbed.Node, *net.Interface) {
 		return err
 	})
 	node := testbed.ForTest(t, testbed.Config{}).Node(0)
-	ifi, err := testbed.In(node, func() (*net.Interface, error) { return net.InterfaceByName("eth0") })
+	ifi, err := testbed.In(node, func() (*afpacket.Interface, error) { return afpacket.FindInterface("eth0") })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func veth(t *testing.T) (*testbed.Node, *net.Interface) {
 }
 
 func open(ifname string) (*Attachment, error) {
-	ifi, err := net.InterfaceByName(ifname)
+	ifi, err := afpacket.FindInterface(ifname)
 	if err != nil {
 		return nil, err
 	}
@@ -43,11 +43,7 @@ func open(ifname string) (*Attachment, error) {
 	if err != nil {
 		return nil, err
 	}
-	mac, err := transport.MACFrom(ifi.HardwareAddr)
-	if err != nil {
-		return nil, err
-	}
-	return Open(ifi, chunk, Config{EtherType: transport.EtherTypeDefault, MAC: mac, Slots: 64})
+	return Open(ifi, chunk, Config{EtherType: transport.EtherTypeDefault, MAC: ifi.MAC, Slots: 64})
 }
 
 // A driver's mode is that of the interface that was asked for, where the kernel tells at all.
@@ -85,7 +81,7 @@ func TestDetach_ChangesNothingOfTheNextOne(t *testing.T) {
 	node, ifi := veth(t)
 	takesTagsOff := func() bool {
 		n := new(nic)
-		if err := n.open(ifi); err != nil {
+		if err := n.open(ifi.Index, ifi.Name); err != nil {
 			t.Error(err)
 			return false
 		}

@@ -3,11 +3,11 @@ package afxdp
 import (
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/internal/afpacket"
 	"github.com/rawlane/rawlane/internal/xsk"
 	"github.com/rawlane/rawlane/transport"
 )
@@ -15,7 +15,7 @@ import (
 // attach puts the program on the interface and binds the sockets, in the mode that was asked for or
 // in the best that there is. Frames of a veth are the kernel's own packets in any mode, and the
 // shortest way is the generic one.
-func (a *Attachment) attach(ifi *net.Interface) error {
+func (a *Attachment) attach(ifi *afpacket.Interface) error {
 	asked := a.cfg.Mode
 	if asked == xsk.ModeAuto && a.nic.driver == "veth" {
 		asked = xsk.Generic
@@ -45,7 +45,7 @@ func (a *Attachment) attach(ifi *net.Interface) error {
 }
 
 // bindNative binds the sockets where the program runs in the driver.
-func (a *Attachment) bindNative(ifi *net.Interface, asked xsk.Mode) error {
+func (a *Attachment) bindNative(ifi *afpacket.Interface, asked xsk.Mode) error {
 	a.Mode = xsk.Native
 	if asked != xsk.Native {
 		err := a.bindZeroCopy(ifi)
@@ -67,7 +67,7 @@ func (a *Attachment) bindNative(ifi *net.Interface, asked xsk.Mode) error {
 }
 
 // bindZeroCopy binds the sockets unless there are frames that a NIC may cut.
-func (a *Attachment) bindZeroCopy(ifi *net.Interface) error {
+func (a *Attachment) bindZeroCopy(ifi *afpacket.Interface) error {
 	if most := xsk.MaxFrame(true) - transport.MaxHeaderLen; ifi.MTU > most {
 		return fmt.Errorf("zero-copy: the interface's MTU is %d: %w", ifi.MTU,
 			&transport.SizeError{Size: ifi.MTU, Max: most})
@@ -109,7 +109,7 @@ func bind(s *xsk.Socket, index, number int, zeroCopy bool) error {
 }
 
 // run attaches the program.
-func (a *Attachment) run(ifi *net.Interface, native bool) error {
+func (a *Attachment) run(ifi *afpacket.Interface, native bool) error {
 	what := "generic XDP"
 	if native {
 		what = "native XDP"

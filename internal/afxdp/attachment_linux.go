@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"net"
 
 	"golang.org/x/sys/unix"
 
@@ -45,7 +44,7 @@ type Attachment struct {
 }
 
 // ChunkFor returns the size of chunks for an interface's frames, in the mode that is asked for.
-func ChunkFor(ifi *net.Interface, asked xsk.Mode) (int, error) {
+func ChunkFor(ifi *afpacket.Interface, asked xsk.Mode) (int, error) {
 	frame := ifi.MTU + transport.MaxHeaderLen
 	if asked == xsk.ZeroCopy || asked == xsk.ModeAuto && mayZeroCopy(ifi.Index) {
 		if chunk, ok := xsk.ChunkFor(frame, true); ok {
@@ -70,20 +69,16 @@ func mayZeroCopy(index int) bool {
 
 // Open has the program send the interface's frames to sockets, with chunks as ChunkFor says. If it
 // fails, nothing stays.
-func Open(ifi *net.Interface, chunk int, cfg Config) (_ *Attachment, err error) {
-	driver, err := afpacket.AskDriver(ifi)
-	if err != nil {
-		return nil, err
-	}
-	a := &Attachment{cfg: cfg, chunk: chunk, queues: driver.RxQueues}
+func Open(ifi *afpacket.Interface, chunk int, cfg Config) (*Attachment, error) {
+	a := &Attachment{cfg: cfg, chunk: chunk, queues: ifi.Driver.RxQueues}
 	if err := a.open(ifi); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
 	return a, nil
 }
 
-func (a *Attachment) open(ifi *net.Interface) (err error) {
-	if err := a.nic.open(ifi); err != nil {
+func (a *Attachment) open(ifi *afpacket.Interface) (err error) {
+	if err := a.nic.open(ifi.Index, ifi.Name); err != nil {
 		return err
 	}
 	a.plugged = a.nic.hasCarrier()

@@ -17,7 +17,7 @@ type Carrier struct {
 // OpenCarrier looks for the carrier of an interface in this thread's namespace.
 func OpenCarrier(ifi *net.Interface) (*Carrier, error) {
 	c := new(Carrier)
-	if err := c.nic.open(ifi); err != nil {
+	if err := c.nic.open(ifi.Index, ifi.Name); err != nil {
 		return nil, err
 	}
 	c.Has = c.nic.hasCarrier

@@ -16,7 +16,7 @@ func TestNIC_Answers(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := new(nic)
-	if err := n.open(lo); err != nil {
+	if err := n.open(lo.Index, lo.Name); err != nil {
 		t.Fatal(err)
 	}
 	defer n.close()

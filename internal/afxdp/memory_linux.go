@@ -2,7 +2,6 @@ package afxdp
 
 import (
 	"fmt"
-	"net"
 
 	"golang.org/x/sys/unix"
 
@@ -13,16 +12,15 @@ import (
 // MayLock returns the error that Open would end with where the memory for an interface's frames is
 // more than this process may lock. What others of its user have locked counts as well, and is not
 // known.
-func MayLock(ifi *net.Interface, chunk, slots int) error {
-	driver, err := afpacket.AskDriver(ifi)
-	if err != nil || HasCapability(unix.CAP_IPC_LOCK) {
-		return err
+func MayLock(ifi *afpacket.Interface, chunk, slots int) error {
+	if HasCapability(unix.CAP_IPC_LOCK) {
+		return nil
 	}
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit) != nil {
 		return nil // Open will see
 	}
-	return fits(driver.RxQueues, chunk, slots, limit.Cur)
+	return fits(ifi.Driver.RxQueues, chunk, slots, limit.Cur)
 }
 
 // fits is MayLock with what the system has said.

@@ -3,7 +3,6 @@ package afxdp
 import (
 	"errors"
 	"fmt"
-	"net"
 
 	"golang.org/x/sys/unix"
 
@@ -27,7 +26,7 @@ type nic struct {
 }
 
 // open asks for the settings.
-func (n *nic) open(ifi *net.Interface) (err error) {
+func (n *nic) open(index int, ifname string) (err error) {
 	if n.socket, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err == nil {
 		if n.tool, err = room.NewEthtool(); err != nil {
 			_ = unix.Close(n.socket) // the first error counts
@@ -36,7 +35,7 @@ func (n *nic) open(ifi *net.Interface) (err error) {
 	if err != nil {
 		return fmt.Errorf("ask the driver for its features: %w", err)
 	}
-	n.index, n.ifname = ifi.Index, ifi.Name
+	n.index, n.ifname = index, ifname
 	n.driver, _ = n.tool.DriverName(n.ifname)
 	return nil
 }

@@ -27,14 +27,11 @@ func (r *RTT) Update(sample time.Duration) {
 // HasSample reports whether the round-trip time is known.
 func (r *RTT) HasSample() bool { return r.srtt != 0 }
 
-// Smoothed returns srtt, and Variation rttvar.
+// Smoothed returns srtt.
 func (r *RTT) Smoothed() time.Duration { return r.srtt }
 
 // Min returns the least sample.
 func (r *RTT) Min() time.Duration { return r.least }
-
-// Variation returns rttvar.
-func (r *RTT) Variation() time.Duration { return r.rttvar }
 
 // RTO returns how long an acknowledgement may take: srtt + max(4*rttvar, granularity) +
 // maxAckDelay. RFC 6298 §2.3 has the granularity of the clock, and RFC 9002 §6.2.1 adds the time

@@ -19,8 +19,8 @@ func TestRTT_RFC6298_2(t *testing.T) {
 		{800, 800, 518 - 129}, // (0-518)/4
 	} {
 		r.Update(x.sample)
-		if r.Smoothed() != x.srtt || r.Variation() != x.rttvar {
-			t.Errorf("after %v: %v and %v, want %v and %v", x.sample, r.Smoothed(), r.Variation(), x.srtt, x.rttvar)
+		if r.Smoothed() != x.srtt || r.rttvar != x.rttvar {
+			t.Errorf("after %v: %v and %v, want %v and %v", x.sample, r.Smoothed(), r.rttvar, x.srtt, x.rttvar)
 		}
 	}
 	if d := r.RTO(0, 7); d != 800+4*389+7 {

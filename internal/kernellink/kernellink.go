@@ -1,5 +1,5 @@
 // Package kernellink runs the conformance suite of links on those of the kernel: between network
-// namespaces, and on interfaces of this machine that a cable joins.
+// namespaces, and on interfaces of this machine that a cable joins. It has their benchmarks, too.
 package kernellink
 
 import (

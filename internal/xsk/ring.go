@@ -12,9 +12,6 @@ type Desc struct {
 	Options uint32
 }
 
-// Continued is the option of a Desc whose frame goes on in the next one (XDP_PKT_CONTD).
-const Continued = 1
-
 // needWakeup is the flag of a ring that the kernel does not look at by itself
 // (XDP_RING_NEED_WAKEUP).
 const needWakeup = 1

@@ -1,7 +1,5 @@
 package ether
 
-import "github.com/rawlane/rawlane/internal/l2switch"
-
 // Counters of a network, in frames. Each frame sent, and each copy that a switch makes of it, is
 // delivered, not addressed, filtered, dropped or in flight:
 //
@@ -11,7 +9,7 @@ type Counters struct {
 	Copies       uint64 `json:"copies"`        // made by flooding: a frame that leaves by three ports has two
 	Delivered    uint64 `json:"delivered"`     // to the host with the destination address
 	NotAddressed uint64 `json:"not_addressed"` // flooded to another host
-	Filtered     uint64 `json:"filtered"`      // by switches, for a cause that Switch counts
+	Filtered     uint64 `json:"filtered"`      // by switches
 	Dropped      uint64 `json:"dropped"`       // by full queues
 	InFlight     uint64 `json:"in_flight"`     // queued or on a wire
 	Flooded      uint64 `json:"flooded"`       // forwarding decisions without a learned address
@@ -21,24 +19,11 @@ type Counters struct {
 func (n *Network) Counters() Counters {
 	c := n.count
 	for i := range n.lines {
-		c.Dropped += n.lines[i].Dropped
+		c.Dropped += n.lines[i].dropped
 		c.InFlight += uint64(n.lines[i].inFlight.len())
 	}
 	for _, s := range n.switches {
 		c.Flooded += s.Counters().Flooded
 	}
 	return c
-}
-
-// Switch returns a switch's own counters.
-func (n *Network) Switch(i int) l2switch.Counters { return n.switches[i].Counters() }
-
-// HostLine returns the counters of a host's cable: what it sent, and what was sent to it.
-func (n *Network) HostLine(i int) (from, to LineCounters) {
-	return n.lines[2*i].LineCounters, n.lines[2*i+1].LineCounters
-}
-
-// LinkLine returns the counters of a link between switches, from its A and from its B.
-func (n *Network) LinkLine(i int) (fromA, fromB LineCounters) {
-	return n.HostLine(len(n.hosts) + i)
 }

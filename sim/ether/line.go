@@ -22,15 +22,8 @@ type line struct {
 	latency    time.Duration // of the wire and of the receiver
 	idleAt     int64         // femtoseconds from the origin; in the past, too
 	inFlight   ring          // queued or on the wire
+	dropped    uint64        // frames that found the queue full
 	arrive     func()        // the event: the first frame in flight has arrived
-	LineCounters
-}
-
-// LineCounters of one direction of a cable, in frames and, with preamble and gap, in bytes.
-type LineCounters struct {
-	Frames  uint64 `json:"frames"`  // taken
-	Bytes   uint64 `json:"bytes"`   // of these
-	Dropped uint64 `json:"dropped"` // found the queue full
 }
 
 // femto is how many femtoseconds a nanosecond has. 2^63 of them are two and a half hours. Clocks
@@ -44,12 +37,10 @@ func (l *line) send(now monotime.Time, f *frame) (arrival monotime.Time, taken b
 	start := max(at, l.idleAt)
 	end := start + size*l.byteTime
 	if end-at > l.queueLimit {
-		l.Dropped++
+		l.dropped++
 		return monotime.Time{}, false
 	}
 	l.idleAt = end
-	l.Frames++
-	l.Bytes += uint64(size)
 	l.inFlight.push(f)
 	return monotime.At(time.Duration((end+femto-1)/femto) + l.latency), true
 }

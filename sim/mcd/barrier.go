@@ -115,7 +115,7 @@ func (m *Model) run(a schedule.Algorithm, ranks int, connect func(*sim.Queue, st
 			host: &host{model: m, queue: &q}, steps: a.Steps(i, ranks), send: send, number: i,
 			here: make(map[message]bool),
 		}
-		count = max(count, networksOf(all[i].steps))
+		count = max(count, schedule.Networks(all[i].steps))
 	}
 	for nic := range count {
 		networks = append(networks, connect(&q, stations{
@@ -137,14 +137,4 @@ func (m *Model) run(a schedule.Algorithm, ranks int, connect func(*sim.Queue, st
 		took += r.took
 	}
 	return took / time.Duration(ranks*iterations)
-}
-
-// networksOf returns how many networks a rank's steps need.
-func networksOf(steps []schedule.Step) (n int) {
-	for _, step := range steps {
-		for _, s := range step.Notify {
-			n = max(n, s.NIC+1)
-		}
-	}
-	return n
 }

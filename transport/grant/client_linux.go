@@ -65,13 +65,11 @@ func open(ctx context.Context, socket string, r Request) (*Grant, error) {
 	o := reply.Open
 	s.request.Interface, s.request.EtherType = o.Interface, o.EtherType
 	granted := &afpacket.Granted{
-		Interface: &net.Interface{
-			Index: o.Index, MTU: o.MTU, Name: o.Interface, HardwareAddr: o.MAC.HardwareAddr(), Flags: net.FlagUp,
+		Interface: &afpacket.Interface{
+			Name: o.Interface, Index: o.Index, MTU: o.MTU, MAC: o.MAC, Namespace: o.Namespace,
+			Driver: afpacket.Driver{FiltersVLANs: o.FiltersVLANs, TxQueues: o.TxQueues},
 		},
-		MAC: o.MAC, EtherType: o.EtherType, Namespace: o.Namespace,
-		Driver:   afpacket.Driver{FiltersVLANs: o.FiltersVLANs, TxQueues: o.TxQueues},
-		Layout:   afpacket.RingLayout{SlotSize: o.SlotSize, Slots: o.Slots},
-		LockPort: s.lockPort,
+		EtherType: o.EtherType, Layout: afpacket.RingLayout{SlotSize: o.SlotSize, Slots: o.Slots}, LockPort: s.lockPort,
 	}
 	send, more := fds[1], fds[2:]
 	if x := o.XDP; x != nil {
@@ -82,24 +80,57 @@ func open(ctx context.Context, socket string, r Request) (*Grant, error) {
 	return &Grant{Interface: o.Interface, MAC: o.MAC, MTU: o.MTU, EtherType: o.EtherType, sockets: sockets}, nil
 }
 
-// Sockets returns the grant's descriptors, for packages ring, packet and xdp.
-func (g *Grant) Sockets() *afpacket.Granted { return g.sockets }
-
 // Close gives a grant back that no link has taken. After that of a link it does nothing: the link's
 // own Close gives it back.
 func (g *Grant) Close() error { return g.sockets.GiveBack() }
 
-// fallbackTimeout bounds how long Instead asks. The service answers in a millisecond; for XDP many
-// NICs start anew, twice, and a queue that was closed just before takes its time.
+// Link opens the link that r is for, with the sockets of the grant g, which it takes in any case.
+// Nil is no grant: it opens the link without one and, where the system refuses that, asks the
+// service of this process, if there is one. It is for packages ring, packet and xdp, whose open it
+// is given.
+func Link[T any](g *Grant, r Request, open func(name string, sockets *afpacket.Granted) (*T, error)) (*T, error) {
+	if g == nil {
+		l, err := open(r.Interface, nil)
+		if !errors.Is(err, transport.ErrPermission) {
+			return l, err
+		}
+		if g, err = instead(err, r); err != nil {
+			return nil, err
+		}
+	}
+	has := Request{Ring: g.sockets.Layout.Slots != 0, XDP: g.sockets.XDP != nil}
+	if has.kind() != r.kind() {
+		return nil, errors.Join(fmt.Errorf("%s %s: open: the grant is for link %s (Ring and XDP of its Request say "+
+			"for which)", r.kind(), g.Interface, has.kind()), g.Close())
+	}
+	l, err := open(g.Interface, g.sockets)
+	if err != nil {
+		return nil, errors.Join(err, g.Close()) // if it was not taken
+	}
+	return l, nil
+}
+
+// kind returns the name of the link that the request is for.
+func (r *Request) kind() string {
+	switch {
+	case r.XDP:
+		return "xdp"
+	case r.Ring:
+		return "ring"
+	}
+	return "packet"
+}
+
+// fallbackTimeout bounds how long Link waits for a grant. The service answers in a millisecond; for
+// XDP many NICs start anew, twice, and a queue that was closed just before takes its time.
 const (
 	fallbackTimeout    = 5 * time.Second
 	fallbackTimeoutXDP = 20 * time.Second
 )
 
-// Instead asks the service of this process for the sockets of a kind of link, where the system has
-// refused to open one: refusal is its error, which Instead returns as it is where there is no
-// service.
-func Instead(kind string, refusal error, r Request) (*Grant, error) {
+// instead asks the service of this process for the sockets of a link that the system has refused to
+// open: refusal is its error, which it returns as it is where there is no service.
+func instead(refusal error, r Request) (*Grant, error) {
 	socket := Socket()
 	if _, err := os.Stat(socket); errors.Is(err, fs.ErrNotExist) && os.Getenv(EnvSocket) == "" {
 		return nil, refusal
@@ -114,7 +145,7 @@ func Instead(kind string, refusal error, r Request) (*Grant, error) {
 	var occupied *xsk.OccupiedError
 	switch {
 	case errors.Is(err, transport.ErrPermission), errors.As(err, &occupied):
-		return nil, fmt.Errorf("%s %s: open: no %s here; %w", kind, r.Interface, lacks, err)
+		return nil, fmt.Errorf("%s %s: open: no %s here; %w", r.kind(), r.Interface, lacks, err)
 	case err != nil:
 		return nil, fmt.Errorf("%w; %w", refusal, err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawlane/rawlane/internal/afpacket"
 	"github.com/rawlane/rawlane/internal/testbed"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/grant"
@@ -245,31 +246,36 @@ func TestOpenXDP_EndsWithItsContext(t *testing.T) {
 
 // Where a socket is refused, the service that the environment names is asked; without one the
 // refusal stays as it is.
-func TestInstead(t *testing.T) {
+func TestLink_AsksTheService(t *testing.T) {
 	refusal := fmt.Errorf("ring eth0: open: %w", transport.ErrPermission)
+	open := func(r grant.Request) error {
+		_, err := grant.Link(nil, r, func(string, *afpacket.Granted) (*transport.Link, error) { return nil, refusal })
+		return err
+	}
+	r := grant.Request{Interface: "eth0", Ring: true}
 	t.Setenv(grant.EnvSocket, "")
 	if grant.Socket() != grant.DefaultSocket {
 		t.Errorf("the socket is %s", grant.Socket())
 	}
 	if _, err := os.Stat(grant.DefaultSocket); errors.Is(err, fs.ErrNotExist) {
-		if _, err := grant.Instead("ring", refusal, grant.Request{Interface: "eth0"}); err != refusal { //nolint:errorlint // the very value
+		if err := open(r); err != refusal { //nolint:errorlint // the very value
 			t.Errorf("no service: %v", err)
 		}
 	}
 	t.Setenv(grant.EnvSocket, impostor(t, reply(`{"error":{"cause":"denied","text":"add a line"}}`)))
-	_, err := grant.Instead("ring", refusal, grant.Request{Interface: "eth0"})
+	err := open(r)
 	if !errors.Is(err, transport.ErrPermission) || !strings.HasPrefix(err.Error(), "ring eth0: open: no CAP_NET_RAW here; grant of eth0 by ") ||
 		!strings.HasSuffix(err.Error(), ": add a line") {
 		t.Errorf("refused twice: %v", err)
 	}
 	t.Setenv(grant.EnvSocket, impostor(t, reply(`{"error":{"cause":"occupied","text":"x","pid":7}}`)))
-	_, err = grant.Instead("xdp", refusal, grant.Request{Interface: "eth0", XDP: true})
+	err = open(grant.Request{Interface: "eth0", XDP: true})
 	if !strings.HasPrefix(fmt.Sprint(err), "xdp eth0: open: no CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF here; grant of eth0 by ") ||
 		!strings.Contains(err.Error(), "of process 7") {
 		t.Errorf("occupied: %v", err)
 	}
 	t.Setenv(grant.EnvSocket, filepath.Join(t.TempDir(), "none"))
-	_, err = grant.Instead("ring", refusal, grant.Request{Interface: "eth0"})
+	err = open(r)
 	if !errors.Is(err, transport.ErrPermission) || !strings.Contains(err.Error(), "start the service") {
 		t.Errorf("no service where the environment says: %v", err)
 	}

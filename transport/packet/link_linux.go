@@ -2,7 +2,6 @@ package packet
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -47,35 +46,14 @@ var (
 // and name is not used.
 // Errors: transport.ErrNoInterface, ErrInterfaceDown, ErrPermission, ErrNotSupported.
 func Open(name string, cfg Config) (*Link, error) {
-	if cfg.Grant != nil {
-		return openGranted(cfg.Grant, cfg)
-	}
-	l, err := open(name, cfg, nil)
-	if !errors.Is(err, transport.ErrPermission) {
-		return l, err
-	}
-	g, err := grant.Instead("packet", err, grant.Request{Interface: name, EtherType: cfg.EtherType})
-	if err != nil {
-		return nil, err
-	}
-	return openGranted(g, cfg)
+	return grant.Link(cfg.Grant, grant.Request{Interface: name, EtherType: cfg.EtherType}, cfg.open)
 }
 
-// openGranted attaches by the sockets of a grant, which it takes in any case.
-func openGranted(g *grant.Grant, cfg Config) (*Link, error) {
-	s := g.Sockets()
-	if s.Layout.Slots != 0 || s.XDP != nil {
-		return nil, errors.Join(fmt.Errorf("packet %s: open: the grant is for a link with a ring, or link xdp "+
-			"(leave Ring and XDP out of its Request)", g.Interface), g.Close())
-	}
-	return open(g.Interface, cfg, s)
-}
-
-func open(name string, cfg Config, granted *afpacket.Granted) (*Link, error) {
-	l := &Link{socket: socket{buffer: cmp.Or(cfg.ReceiveBuffer, DefaultReceiveBuffer), granted: granted}}
-	l.socket.in.trains = afpacket.TakesTrains(cfg.NoTrains, granted, cfg.EtherType)
+func (c Config) open(name string, granted *afpacket.Granted) (*Link, error) {
+	l := &Link{socket: socket{buffer: cmp.Or(c.ReceiveBuffer, DefaultReceiveBuffer), granted: granted}}
+	l.socket.in.trains = afpacket.TakesTrains(c.NoTrains, granted, c.EtherType)
 	err := afpacket.Open(&l.attachment, "packet", name, afpacket.Config{
-		EtherType: cfg.EtherType, Promiscuous: cfg.Promiscuous, NoVLANs: cfg.NoVLANs, BypassQdisc: cfg.BypassQdisc,
+		EtherType: c.EtherType, Promiscuous: c.Promiscuous, NoVLANs: c.NoVLANs, BypassQdisc: c.BypassQdisc,
 		Trains: l.socket.in.trains, Granted: granted,
 	}, &l.socket)
 	if err != nil {
@@ -106,9 +84,9 @@ type conn interface {
 // listen makes the socket, or takes the granted one. packet.Listen is given protocol 0, as a socket
 // that it binds to another one would get other programs' frames before its filter and options are
 // set.
-func (s *socket) listen(ifi *net.Interface) (conn, error) {
+func (s *socket) listen(ifi *afpacket.Interface) (conn, error) {
 	if s.granted == nil {
-		return packet.Listen(ifi, packet.Raw, 0, nil)
+		return packet.Listen(&net.Interface{Index: ifi.Index}, packet.Raw, 0, nil)
 	}
 	fd, err := s.granted.TakeReceive()
 	if err != nil {
@@ -118,7 +96,7 @@ func (s *socket) listen(ifi *net.Interface) (conn, error) {
 }
 
 // Open implements afpacket.Socket.
-func (s *socket) Open(ifi *net.Interface) (_ *netpoll.Poller, err error) {
+func (s *socket) Open(ifi *afpacket.Interface) (_ *netpoll.Poller, err error) {
 	if s.buffer < 0 {
 		return nil, fmt.Errorf("Config.ReceiveBuffer %d: negative", s.buffer)
 	}

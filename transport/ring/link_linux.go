@@ -1,9 +1,7 @@
 package ring
 
 import (
-	"errors"
 	"fmt"
-	"net"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -48,40 +46,18 @@ var (
 // and name is not used.
 // Errors: transport.ErrNoInterface, ErrInterfaceDown, ErrPermission, ErrNotSupported.
 func Open(name string, cfg Config) (*Link, error) {
-	if cfg.Grant != nil {
-		return openGranted(cfg.Grant, cfg)
-	}
-	l, err := open(name, cfg, nil)
-	if !errors.Is(err, transport.ErrPermission) {
-		return l, err
-	}
-	g, err := grant.Instead("ring", err, grant.Request{
-		Interface: name, EtherType: cfg.EtherType, Ring: true, Slots: cfg.Slots,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return openGranted(g, cfg)
+	r := grant.Request{Interface: name, EtherType: cfg.EtherType, Ring: true, Slots: cfg.Slots}
+	return grant.Link(cfg.Grant, r, cfg.open)
 }
 
-// openGranted attaches by the sockets of a grant, which it takes in any case.
-func openGranted(g *grant.Grant, cfg Config) (*Link, error) {
-	s := g.Sockets()
-	if s.Layout.Slots == 0 {
-		return nil, errors.Join(fmt.Errorf("ring %s: open: the grant is for a link without a ring "+
-			"(set Ring in its Request)", g.Interface), g.Close())
-	}
-	return open(g.Interface, cfg, s)
-}
-
-func open(name string, cfg Config, granted *afpacket.Granted) (*Link, error) {
-	l := &Link{socket: socket{slots: cfg.Slots, granted: granted}}
-	l.socket.trains = afpacket.TakesTrains(cfg.NoTrains, granted, cfg.EtherType)
+func (c Config) open(name string, granted *afpacket.Granted) (*Link, error) {
+	l := &Link{socket: socket{slots: c.Slots, granted: granted}}
+	l.socket.trains = afpacket.TakesTrains(c.NoTrains, granted, c.EtherType)
 	if l.socket.trains {
 		l.trains = new(trains)
 	}
 	err := afpacket.Open(&l.attachment, "ring", name, afpacket.Config{
-		EtherType: cfg.EtherType, Promiscuous: cfg.Promiscuous, NoVLANs: cfg.NoVLANs, BypassQdisc: !cfg.Qdisc,
+		EtherType: c.EtherType, Promiscuous: c.Promiscuous, NoVLANs: c.NoVLANs, BypassQdisc: !c.Qdisc,
 		Trains: l.socket.trains, Granted: granted, SoftwareStamps: true, // a slot has one stamp
 	}, &l.socket)
 	if err != nil {
@@ -194,7 +170,7 @@ type socket struct {
 }
 
 // Open implements afpacket.Socket.
-func (s *socket) Open(ifi *net.Interface) (_ *netpoll.Poller, err error) {
+func (s *socket) Open(ifi *afpacket.Interface) (_ *netpoll.Poller, err error) {
 	if s.slots != 0 && (s.slots < 2 || s.slots > MaxSlots) {
 		return nil, fmt.Errorf("Config.Slots %d: out of range (2 to %d)", s.slots, MaxSlots)
 	}

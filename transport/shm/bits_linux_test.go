@@ -378,8 +378,8 @@ func TestNodeMAC(t *testing.T) {
 	for _, segment := range []string{"a", "a.1", "b"} {
 		for cluster := range uint32(3) {
 			for node := range 100 {
-				m, what := NodeMAC(segment, cluster, node), fmt.Sprintf("node %d of cluster %d on %s", node, cluster, segment)
-				if m.IsMulticast() || !m.IsLocal() || m != NodeMAC(segment, cluster, node) {
+				m, what := nodeMAC(segment, cluster, node), fmt.Sprintf("node %d of cluster %d on %s", node, cluster, segment)
+				if m.IsMulticast() || !m.IsLocal() || m != nodeMAC(segment, cluster, node) {
 					t.Errorf("%v is no address for %s", m, what)
 				}
 				if other := seen[m]; other != "" {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"syscall"
 
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/shm/internal/records"
@@ -18,10 +19,20 @@ type Station struct {
 	PID int // of its process; 0 if that is in a container of its own
 }
 
-// NodeMAC returns an address for the link of a node of a cluster, on the segment that is its
-// network: a locally administered one, computed from the three. A node that begins anew has it
-// again, and is met; and of two processes that are the same node Open refuses the second.
-func NodeMAC(segment string, cluster uint32, node int) transport.MAC {
+// OpenNode is Open for a node of a cluster, on the segment that is its network. Its address is
+// computed from the three: a node that begins anew has it again, and is met; and of two processes
+// that are the same node the second is refused (syscall.EADDRINUSE).
+func OpenNode(segment string, cluster uint32, node int, cfg Config) (*Link, error) {
+	cfg.MAC = nodeMAC(segment, cluster, node)
+	l, err := Open(segment, cfg)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("node %d of cluster %d runs on this host already: %w", node, cluster, err)
+	}
+	return l, err
+}
+
+// nodeMAC returns a node's address: a locally administered one.
+func nodeMAC(segment string, cluster uint32, node int) transport.MAC {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%d", segment, cluster, node))
 	return local(transport.MAC(sum[:6]))
 }

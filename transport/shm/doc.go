@@ -76,8 +76,8 @@ type Config struct {
 	// takes it, and closes it. If Open fails it stays the caller's.
 	Wire transport.Link
 	// MAC is the address of a link that stands alone. Zero is one by chance, locally administered:
-	// not for a node that is to meet the others again once its process has begun anew, which has
-	// NodeMAC's.
+	// not for a node that is to meet the others again once its process has begun anew, which takes
+	// OpenNode.
 	MAC transport.MAC
 	// MTU of a link that stands alone, in bytes. 0 means DefaultMTU.
 	MTU int

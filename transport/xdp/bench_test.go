@@ -3,69 +3,14 @@
 package xdp_test
 
 import (
-	"fmt"
 	"testing"
 
-	"github.com/rawlane/rawlane/internal/testbed"
-	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/internal/kernellink"
 	"github.com/rawlane/rawlane/transport/xdp"
 )
 
-// BenchmarkSend is frames sent, one or a batch per call, over a veth pair whose other end keeps
-// them.
-func BenchmarkSend(b *testing.B) {
-	for _, size := range []int{64, 1400} {
-		for _, batch := range []int{1, 32} {
-			b.Run(fmt.Sprintf("%dB/batch%d", size, batch), func(b *testing.B) {
-				from, to := testbed.OpenPair(b, testbed.ForTest(b, testbed.Config{}), opener(xdp.ModeAuto))
-				to.MaskWakeups(true)
-				frames := make([]transport.Frame, batch)
-				for i := range frames {
-					frames[i] = transport.Frame{Dst: to.MAC(), EtherType: transport.EtherTypeDefault, Payload: make([]byte, size)}
-				}
-				b.ReportAllocs()
-				b.ResetTimer()
-				for sent := 0; sent < b.N; sent += batch {
-					if _, err := from.Send(frames); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
-		}
-	}
-}
+func BenchmarkSend(b *testing.B) { kernellink.BenchmarkSend(b, opener(xdp.ModeAuto)) }
 
-// BenchmarkSendAndPoll is a frame through the kernel and out of the ring, by one goroutine.
-func BenchmarkSendAndPoll(b *testing.B) {
-	for _, size := range []int{64, 1400} {
-		b.Run(fmt.Sprintf("%dB", size), func(b *testing.B) {
-			from, to := testbed.OpenPair(b, testbed.ForTest(b, testbed.Config{}), opener(xdp.ModeAuto))
-			to.MaskWakeups(true)
-			out := []transport.Frame{{Dst: to.MAC(), EtherType: transport.EtherTypeDefault, Payload: make([]byte, size)}}
-			in := make([]transport.Frame, 1)
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := from.Send(out); err != nil {
-					b.Fatal(err)
-				}
-				for n := 0; n == 0; {
-					var err error
-					if n, err = to.Poll(in); err != nil {
-						b.Fatal(err)
-					}
-				}
-			}
-		})
-	}
-}
+func BenchmarkSendAndPoll(b *testing.B) { kernellink.BenchmarkSendAndPoll(b, opener(xdp.ModeAuto)) }
 
-// BenchmarkEmptyPoll is a look at a ring with nothing in it.
-func BenchmarkEmptyPoll(b *testing.B) {
-	_, l := testbed.OpenPair(b, testbed.ForTest(b, testbed.Config{}), opener(xdp.ModeAuto))
-	in := make([]transport.Frame, 32)
-	for b.Loop() {
-		if n, err := l.Poll(in); n != 0 || err != nil {
-			b.Fatal(n, err)
-		}
-	}
-}
+func BenchmarkEmptyPoll(b *testing.B) { kernellink.BenchmarkEmptyPoll(b, opener(xdp.ModeAuto)) }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"net"
 	"runtime"
 	"sync"
 
@@ -57,7 +56,7 @@ func (d *door) check() error {
 }
 
 // Open implements afpacket.Socket.
-func (d *door) Open(ifi *net.Interface) (_ *netpoll.Poller, err error) {
+func (d *door) Open(ifi *afpacket.Interface) (_ *netpoll.Poller, err error) {
 	d.counter = -1
 	if d.granted != nil {
 		err = d.adopt()
@@ -79,7 +78,7 @@ func (d *door) Open(ifi *net.Interface) (_ *netpoll.Poller, err error) {
 }
 
 // enter opens the sockets, and has the program send them the link's frames.
-func (d *door) enter(ifi *net.Interface) (err error) {
+func (d *door) enter(ifi *afpacket.Interface) (err error) {
 	d.fd, d.program = -1, -1
 	chunk, err := afxdp.ChunkFor(ifi, xsk.Mode(d.cfg.Mode))
 	if err != nil {

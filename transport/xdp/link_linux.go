@@ -47,46 +47,22 @@ var (
 // Errors: transport.ErrNoInterface, ErrInterfaceDown, ErrPermission, ErrNotSupported, ErrTooLarge
 // (the interface's MTU), a *OccupiedError (the interface has an XDP program).
 func Open(name string, cfg Config) (*Link, error) {
-	if cfg.Grant != nil {
-		return openGranted(cfg.Grant, cfg)
-	}
-	l, err := open(name, cfg, nil)
-	if !errors.Is(err, transport.ErrPermission) {
-		return l, err
-	}
-	g, err := grant.Instead("xdp", err, grant.Request{
+	r := grant.Request{
 		Interface: name, EtherType: cfg.EtherType,
 		XDP: true, Slots: cfg.Slots, Mode: cfg.Mode.String(), NoVLANs: cfg.NoVLANs,
-	})
-	if err != nil {
-		return nil, err
 	}
-	return openGranted(g, cfg)
+	return grant.Link(cfg.Grant, r, cfg.open)
 }
 
-// openGranted attaches by the sockets of a grant, which it takes in any case.
-func openGranted(g *grant.Grant, cfg Config) (*Link, error) {
-	s := g.Sockets()
-	if s.XDP == nil {
-		return nil, errors.Join(fmt.Errorf("xdp %s: open: the grant is for another link (set XDP in its Request)",
-			g.Interface), g.Close())
-	}
-	l, err := open(g.Interface, cfg, s)
-	if err != nil {
-		return nil, errors.Join(err, g.Close()) // if it was not taken
-	}
-	return l, nil
-}
-
-func open(name string, cfg Config, granted *afpacket.Granted) (*Link, error) {
-	l := &Link{door: door{cfg: cfg, granted: granted}}
+func (c Config) open(name string, granted *afpacket.Granted) (*Link, error) {
+	l := &Link{door: door{cfg: c, granted: granted}}
 	l.door.link = l
 	err := l.door.check()
 	if err != nil {
 		return nil, fmt.Errorf("xdp %s: open: %w", name, err)
 	}
 	err = afpacket.Open(&l.attachment, "xdp", name, afpacket.Config{
-		EtherType: cfg.EtherType, Promiscuous: cfg.Promiscuous, NoVLANs: cfg.NoVLANs, Monitor: true, Granted: granted,
+		EtherType: c.EtherType, Promiscuous: c.Promiscuous, NoVLANs: c.NoVLANs, Monitor: true, Granted: granted,
 	}, &l.door)
 	if err != nil {
 		return nil, err

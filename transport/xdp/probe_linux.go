@@ -22,7 +22,7 @@ func Probe(name string) (best Mode, err error) {
 }
 
 func probe(name string) (Mode, error) {
-	ifi, mac, err := afpacket.FindInterface(name)
+	ifi, err := afpacket.FindInterface(name)
 	if err != nil {
 		return ModeAuto, err
 	}
@@ -31,7 +31,7 @@ func probe(name string) (Mode, error) {
 	if err != nil {
 		return best, err
 	}
-	p, err := xdpprog.Load(xdpprog.Config{EtherType: transport.EtherTypeDefault, MAC: mac, Queues: 1})
+	p, err := xdpprog.Load(xdpprog.Config{EtherType: transport.EtherTypeDefault, MAC: ifi.MAC, Queues: 1})
 	if err != nil {
 		return best, afxdp.Explain("load the XDP program", err)
 	}

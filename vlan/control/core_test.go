@@ -14,6 +14,29 @@ import (
 	"github.com/rawlane/rawlane/vlan/traffic"
 )
 
+// allOn parses a network, whose nodes all have VID 1, with a plan of that VID and others.
+func allOn(t *testing.T, spec string, vids ...transport.VID) (*topology.Topology, *plan.Plan) {
+	t.Helper()
+	network, err := topology.Parse(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &plan.Plan{VIDs: vids}
+	for i := range network.Hosts {
+		p.Nodes = append(p.Nodes, plan.Node{MAC: transport.MAC{2, 0, 0, 0, 0, byte(i + 1)}, VID: 1})
+	}
+	return network, p
+}
+
+func newController(t *testing.T, network *topology.Topology, p *plan.Plan, cfg ControllerConfig) *Controller {
+	t.Helper()
+	c, err := NewController(monotime.At(0), network, p, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // The defaults are those that the documents name.
 func TestDefaults(t *testing.T) {
 	f := FailoverConfig{VIDs: []transport.VID{1}}
@@ -153,14 +176,7 @@ func TestAdvertisementsThatAreNone(t *testing.T) {
 // Of the flows of a full link the large ones are held back, and small ones are not; on a link that
 // is not full, none is.
 func TestSmallFlowsAreNotHeldBack(t *testing.T) {
-	network, err := topology.Parse("vbft:2x1x3@10G/1G")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &plan.Plan{VIDs: []transport.VID{1}}
-	for i := range network.Hosts {
-		p.Nodes = append(p.Nodes, plan.Node{MAC: transport.MAC{2, 0, 0, 0, 0, byte(i + 1)}, VID: 1})
-	}
+	network, p := allOn(t, "vbft:2x1x3@10G/1G", 1)
 	paths, err := topology.NewPaths(network)
 	if err != nil {
 		t.Fatal(err)
@@ -208,18 +224,8 @@ func TestFailoverLeavesTheCallersVIDs(t *testing.T) {
 // anew, and in periods since the plan was replaced, if it was. Otherwise the plan stays the same
 // one.
 func TestExternalChangesLastTwoPeriods(t *testing.T) {
-	network, err := topology.Parse("vbft:2x3x2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &plan.Plan{VIDs: []transport.VID{1, 2, 3}}
-	for i := range network.Hosts {
-		p.Nodes = append(p.Nodes, plan.Node{MAC: transport.MAC{2, 0, 0, 0, 0, byte(i + 1)}, VID: 1})
-	}
-	c, err := NewController(monotime.At(0), network, p, ControllerConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	network, p := allOn(t, "vbft:2x3x2", 1, 2, 3)
+	c := newController(t, network, p, ControllerConfig{})
 	const replaced, silent transport.VID = 4000, 4001
 	pair := plan.Pair{A: 0, B: 2}
 	for i, c2 := range []struct {
@@ -252,18 +258,8 @@ func TestExternalChangesLastTwoPeriods(t *testing.T) {
 // A VID that the plan lacks is none that a pair can be taken to, be it one of the network's: no plan
 // could have both. Frames have it for a while once the plan does not any more.
 func TestExternalChangesToAVIDThatThePlanLacks(t *testing.T) {
-	network, err := topology.Parse("vbft:2x3x2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &plan.Plan{VIDs: []transport.VID{1, 2}}
-	for i := range network.Hosts {
-		p.Nodes = append(p.Nodes, plan.Node{MAC: transport.MAC{2, 0, 0, 0, 0, byte(i + 1)}, VID: 1})
-	}
-	c, err := NewController(monotime.At(0), network, p, ControllerConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	network, p := allOn(t, "vbft:2x3x2", 1, 2)
+	c := newController(t, network, p, ControllerConfig{})
 	for k := range 3 {
 		c.adopt(monotime.At(time.Duration(k)*time.Second), observation{vids: map[plan.Pair]transport.VID{{A: 0, B: 2}: 3}})
 	}
@@ -276,18 +272,8 @@ func TestExternalChangesToAVIDThatThePlanLacks(t *testing.T) {
 // are where the plan has them, that use several VIDs, or one that nobody knows, are left as they
 // are.
 func TestExternalChangesOfSomePairs(t *testing.T) {
-	network, err := topology.Parse("vbft:2x3x3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &plan.Plan{VIDs: []transport.VID{1, 2, 3}}
-	for i := range network.Hosts {
-		p.Nodes = append(p.Nodes, plan.Node{MAC: transport.MAC{2, 0, 0, 0, 0, byte(i + 1)}, VID: 1})
-	}
-	c, err := NewController(monotime.At(0), network, p, ControllerConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	network, p := allOn(t, "vbft:2x3x3", 1, 2, 3)
+	c := newController(t, network, p, ControllerConfig{})
 	used := map[plan.Pair]transport.VID{
 		{A: 0, B: 3}: several, {A: 0, B: 4}: 1, {A: 0, B: 5}: 77, {A: 1, B: 3}: 2, {A: 1, B: 4}: several,
 		{A: 1, B: 5}: 3, {A: 2, B: 3}: 1, {A: 2, B: 4}: 2,
@@ -328,10 +314,7 @@ func TestIsWorse(t *testing.T) {
 	}
 	pair := plan.Pair{A: 1, B: 3}
 	together := apart.Exchange(map[plan.Pair]transport.VID{pair: 1})
-	c, err := NewController(monotime.At(0), network, apart, ControllerConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := newController(t, network, apart, ControllerConfig{})
 	flows := func(first, second topology.Rate) traffic.Matrix {
 		return traffic.Matrix{{From: 0, To: 2, Rate: first * topology.Mbps}, {From: 1, To: 3, Rate: second * topology.Mbps}}
 	}
@@ -362,10 +345,7 @@ func TestEvaluate_LeavesExternalChanges(t *testing.T) {
 	}
 	pairs := []plan.Pair{{A: 0, B: 3}, {A: 1, B: 4}, {A: 2, B: 5}}
 	for outside, pair := range pairs {
-		c, err := NewController(monotime.At(0), network, before, ControllerConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := newController(t, network, before, ControllerConfig{})
 		c.before = before
 		changed := make(map[plan.Pair]transport.VID)
 		demand := traffic.Matrix{{From: busy.A, To: busy.B, Rate: 300 * topology.Mbps}}
@@ -433,18 +413,8 @@ func TestPeriods(t *testing.T) {
 
 // A flow is forgotten when it is on average less than a millionth of its sender's cable.
 func TestFaintFlowsAreForgotten(t *testing.T) {
-	network, err := topology.Parse("flat:3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &plan.Plan{VIDs: []transport.VID{1}}
-	for i := range network.Hosts {
-		p.Nodes = append(p.Nodes, plan.Node{MAC: transport.MAC{2, 0, 0, 0, 0, byte(i + 1)}, VID: 1})
-	}
-	c, err := NewController(monotime.At(0), network, p, ControllerConfig{Weight: 0.25, Hysteresis: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	network, p := allOn(t, "flat:3", 1)
+	c := newController(t, network, p, ControllerConfig{Weight: 0.25, Hysteresis: 2})
 	least := network.Hosts[0].Rate / 1_000_000
 	faint, clear := traffic.Flow{From: 0, To: 1, Rate: 4*least - 4}, traffic.Flow{From: 0, To: 2, Rate: 4 * least}
 	c.remember(traffic.Matrix{{From: 0, To: 1, Rate: least - 1}, {From: 0, To: 2, Rate: least}})

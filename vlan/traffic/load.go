@@ -8,15 +8,14 @@ import (
 	"github.com/rawlane/rawlane/vlan/topology"
 )
 
-// Load is the traffic that each cable of a topology has to carry, in each direction. It may be more
-// than the cable can.
+// Load is the traffic that each link of a topology has to carry, in each direction. It may be more
+// than the link can.
 type Load struct {
 	Topology *topology.Topology
 	Links    []topology.Rate // by Hop.Index
-	Up, Down []topology.Rate // by host: from it to its switch, and back
 }
 
-// Load returns the load of each cable if each pair of nodes uses the VID that vid returns for it,
+// Load returns the load of each link if each pair of nodes uses the VID that vid returns for it,
 // such as plan.Plan.PairVID. Errors: ErrInvalid, topology.ErrInvalid; topology.ErrNoPath where a
 // VID does not connect a pair.
 func (m Matrix) Load(t *topology.Topology, vid func(a, b int) transport.VID) (*Load, error) {
@@ -38,8 +37,7 @@ func (m Matrix) Load(t *topology.Topology, vid func(a, b int) transport.VID) (*L
 // it is the load by the flows that have a path.
 func (m Matrix) LoadOf(paths *topology.Paths, vid func(a, b int) transport.VID) (l *Load, err error) {
 	t := paths.Topology()
-	rates := func(n int) []topology.Rate { return make([]topology.Rate, n) }
-	l = &Load{t, rates(2 * len(t.Links)), rates(len(t.Hosts)), rates(len(t.Hosts))}
+	l = &Load{t, make([]topology.Rate, 2*len(t.Links))}
 	var path []topology.Hop
 	for _, f := range m {
 		hops, cutOff := paths.Append(path[:0], f.From, f.To, vid(f.From, f.To))
@@ -47,8 +45,6 @@ func (m Matrix) LoadOf(paths *topology.Paths, vid func(a, b int) transport.VID) 
 			err = cmp.Or(err, cutOff)
 			continue
 		}
-		l.Up[f.From] += f.Rate
-		l.Down[f.To] += f.Rate
 		for _, h := range path {
 			l.Links[h.Index()] += f.Rate
 		}
@@ -70,15 +66,4 @@ func (l *Load) MaxLink() (worst topology.Hop, utilisation float64) {
 		}
 	}
 	return worst, utilisation
-}
-
-// MaxHost returns the host whose cable has the highest utilisation in one of its directions, and
-// that utilisation. No choice of VIDs changes it.
-func (l *Load) MaxHost() (host int, utilisation float64) {
-	for i, h := range l.Topology.Hosts {
-		if u := float64(max(l.Up[i], l.Down[i]) / h.Rate); u > utilisation {
-			host, utilisation = i, u
-		}
-	}
-	return host, utilisation
 }

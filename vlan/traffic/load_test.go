@@ -35,18 +35,6 @@ func TestMaxLinkIsInProportion(t *testing.T) {
 	}
 }
 
-// Two send to one: its cable is the fullest, on the way to it.
-func TestLoadOfHosts(t *testing.T) {
-	net := vlantest.Must(topology.FatTree(2, 2, 2))
-	load := vlantest.Must(traffic.Matrix{{0, 3, 400 * topology.Mbps}, {1, 3, 300 * topology.Mbps}}.Load(net, func(_, _ int) transport.VID { return 1 }))
-	if host, u := load.MaxHost(); host != 3 || u != 0.7 {
-		t.Errorf("host %d is the fullest, with %v, want 3 with 0.7", host, u)
-	}
-	if load.Down[3] != 700*topology.Mbps || load.Up[3] != 0 || load.Up[0] != 400*topology.Mbps || load.Down[0] != 0 {
-		t.Errorf("up %v, down %v", load.Up, load.Down)
-	}
-}
-
 func ExampleMatrix_Load() {
 	net, err := topology.FatTree(4, 4, 4)
 	if err != nil {

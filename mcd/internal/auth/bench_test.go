@@ -26,7 +26,7 @@ func judgeForged(t testing.TB, kind wire.Kind, size int) func() {
 	w := newNetwork(a, b)
 	w.deliver(a.send(b.mac, "known"))
 	f := Frame{Addresses: Addresses{Dst: b.mac, Src: a.mac}, Bytes: make([]byte, wire.AuthHeaderLen+size)}
-	header := wire.Auth{KeyID: a.key.ID(), Incarnation: a.sealer.incarnation, Counter: 99}
+	header := wire.Auth{KeyID: a.key.id, Incarnation: a.sealer.incarnation, Counter: 99}
 	wire.PutAuth(f.Bytes, a.header(kind), &header, size)
 	copy(f.Bytes[wire.TagOffset:], make([]byte, wire.TagLen))
 	return func() {
@@ -70,7 +70,7 @@ func TestVerifier_ForgedFramesAllocateNothing(t *testing.T) {
 func TestContact_OtherLengths(t *testing.T) {
 	a := newNode(t, "a", 1, false, secret(1))
 	n := byte(2)
-	for NewKey(secret(n), cluster).ID() != a.key.ID() {
+	for NewKey(secret(n), cluster).id != a.key.id {
 		n++
 	}
 	b := newNode(t, "b", 2, false, secret(n), secret(1))

@@ -270,7 +270,7 @@ func TestSetKeys_OpenChallengesAreForgotten(t *testing.T) {
 func TestVerifier_UnknownKeysCostNothing(t *testing.T) {
 	a, b := newNode(t, "a", 1, false, secret(1)), newNode(t, "b", 2, false, secret(1))
 	var thief *node
-	for n := byte(2); thief == nil || thief.key.ID() == a.key.ID(); n++ {
+	for n := byte(2); thief == nil || thief.key.id == a.key.id; n++ {
 		thief = newNode(t, "thief", 3, false, secret(n))
 	}
 	w := newNetwork(a, b)

@@ -23,7 +23,7 @@ const (
 
 // Key is a key of a cluster, ready for use. It is never changed.
 type Key struct {
-	id      uint8
+	id      uint8 // four bits, which tell a receiver which key to try
 	secret  []byte
 	cluster uint32
 	contact []byte
@@ -40,9 +40,6 @@ func NewKey(secret []byte, cluster uint32) *Key {
 	k.place = derive(secret, nil, string(info), contactLen)
 	return k
 }
-
-// ID returns the four bits that tell a receiver which key to try.
-func (k *Key) ID() uint8 { return k.id }
 
 // sender returns the key of one sender's frames.
 func (k *Key) sender(incarnation uint64, mac transport.MAC) cipher.AEAD {

@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rawlane/rawlane/internal/afpacket"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/grant/internal/protocol"
 	"github.com/rawlane/rawlane/transport/grant/internal/rules"
@@ -79,7 +78,7 @@ func (c *conn) close() {
 	if c.sockets != nil {
 		c.server.threads <- struct{}{}
 		if err := c.sockets.detach(leave); err != nil {
-			c.server.log.Error("cannot undo a link", "pid", c.who.pid, "interface", c.at.name, "err", err)
+			c.server.log.Error("cannot undo a link", "pid", c.who.pid, "interface", c.at.Name, "err", err)
 		}
 		c.sockets.close()
 		<-c.server.threads
@@ -131,7 +130,7 @@ func (c *conn) open(r *protocol.Request) bool {
 	defer c.sockets.closeDescriptors()
 	c.handedOver = c.reply(&protocol.Reply{Open: at.opened(r, c.sockets)}, c.sockets.descriptors()...)
 	c.server.granted.write(c.server.log, time.Now(), c, "granted", []any{
-		"interface", at.name, "ethertype", r.EtherType.String(), "cluster_ports", scopeText(scopes),
+		"interface", at.Name, "ethertype", r.EtherType.String(), "cluster_ports", scopeText(scopes),
 		"ring_bytes", bytes, "xdp", r.XDP, "user", c.server.nameOf(c.who.UID), // behind the reply: it may take seconds
 	})
 	return c.handedOver
@@ -140,7 +139,7 @@ func (c *conn) open(r *protocol.Request) bool {
 // make makes the sockets.
 func (c *conn) make(at *attachment, r *protocol.Request, scopes []rules.Scope) *protocol.RefusalError {
 	if r.XDP {
-		if refusal := c.server.occupy(c, at.index); refusal != nil {
+		if refusal := c.server.occupy(c, at.Index); refusal != nil {
 			return refusal
 		}
 	}
@@ -249,13 +248,13 @@ func portLocked(holder *credentials) *protocol.RefusalError {
 // key names the port. The interface of the link that was granted may have another name by now.
 func (c *conn) key(r *protocol.Request) (portKey, error) {
 	at := c.at
-	if at == nil || at.name != r.Interface {
+	if at == nil || at.Name != r.Interface {
 		var err error
 		if at, err = c.server.system.find(r.Interface); err != nil {
 			return portKey{}, err
 		}
 	}
-	return portKey{afpacket.Segment(at.mac, at.index, r.EtherType, at.namespace), *r.Cluster, r.Port}, nil
+	return portKey{at.Segment(r.EtherType), *r.Cluster, r.Port}, nil
 }
 
 func (c *conn) unlock(r *protocol.Request) {

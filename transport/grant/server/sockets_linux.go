@@ -36,25 +36,14 @@ type mapping struct {
 }
 
 // attachment is an interface as it is at the moment.
-type attachment struct {
-	name      string
-	index     int
-	mtu       int
-	mac       transport.MAC
-	driver    afpacket.Driver
-	namespace string
-}
+type attachment struct{ *afpacket.Interface }
 
 func findInterface(name string) (*attachment, error) {
-	ifi, mac, err := afpacket.FindInterface(name)
+	ifi, err := afpacket.FindInterface(name)
 	if err != nil {
 		return nil, err
 	}
-	driver, err := afpacket.AskDriver(ifi)
-	if err != nil {
-		return nil, err
-	}
-	return &attachment{ifi.Name, ifi.Index, ifi.MTU, mac, driver, afpacket.Namespace()}, nil
+	return &attachment{ifi}, nil
 }
 
 // open makes the sockets of a request, fixed to scopes.
@@ -68,7 +57,7 @@ func (a *attachment) open(r *protocol.Request, scopes []rules.Scope) (_ *sockets
 			s.close()
 		}
 	}()
-	filter, err := newFilter(a.index, r.EtherType, a.mac, scopes)
+	filter, err := newFilter(a.Index, r.EtherType, a.MAC, scopes)
 	if err != nil {
 		return nil, err
 	}
@@ -83,13 +72,13 @@ func (a *attachment) open(r *protocol.Request, scopes []rules.Scope) (_ *sockets
 			return nil, afpacket.Explain("ask for tags", err)
 		}
 	}
-	if err := afpacket.Bind(s.receive, a.index, filter); err != nil {
+	if err := afpacket.Bind(s.receive, a.Index, filter); err != nil {
 		return nil, err
 	}
 	if err := lockFilter(s.receive); err != nil {
 		return nil, err
 	}
-	if err := s.openSend(a.index); err != nil {
+	if err := s.openSend(a.Index); err != nil {
 		return nil, err
 	}
 	if err := s.readInodes(); err != nil {
@@ -136,7 +125,7 @@ func (a *attachment) layout(r *protocol.Request) afpacket.RingLayout {
 	if !r.Ring {
 		return afpacket.RingLayout{}
 	}
-	return afpacket.NewRingLayout(a.mtu, r.Slots)
+	return afpacket.NewRingLayout(a.MTU, r.Slots)
 }
 
 // oneSlot is the smallest ring: a page.

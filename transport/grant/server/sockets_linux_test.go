@@ -169,7 +169,7 @@ func index(t *testing.T, bed *testbed.Bed, node int, ifname string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return at.index
+	return at.Index
 }
 
 // openPlain opens a link with this process's own privilege, for as long as the test.
@@ -292,7 +292,7 @@ func TestFanoutGroupsAreOpenToAll(t *testing.T) {
 		defer unix.Close(other)
 		at, err := kernel{}.find("eth0")
 		if err == nil {
-			err = bindAll(other, at.index)
+			err = bindAll(other, at.Index)
 		}
 		if err == nil {
 			err = unix.SetsockoptInt(other, unix.SOL_PACKET, unix.PACKET_FANOUT, group)

@@ -83,11 +83,11 @@ func (s *Server) sweepOnce(warn bool) (done bool) {
 		return inXDP[c] || slices.ContainsFunc(c.sockets.inodes, func(i uint64) bool { return living[i] })
 	}, warn)
 	for _, c := range released { // without the lock: a journal may be slow
-		s.granted.write(s.log, time.Now(), c, "released", []any{"interface", c.at.name})
+		s.granted.write(s.log, time.Now(), c, "released", []any{"interface", c.at.Name})
 	}
 	for _, c := range kept {
 		s.log.Warn("the program has hung up, and its sockets are still open: they count on",
-			"uid", c.who.UID, "pid", c.who.pid, "interface", c.at.name)
+			"uid", c.who.UID, "pid", c.who.pid, "interface", c.at.Name)
 	}
 	return done
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math/bits"
-	"net"
 
 	"github.com/rawlane/rawlane/internal/afpacket"
 	"github.com/rawlane/rawlane/internal/afxdp"
@@ -37,11 +36,11 @@ func (a *attachment) openXDP(r *protocol.Request, scopes []rules.Scope) (_ *sock
 			s.close()
 		}
 	}()
-	if err := s.openMonitor(a.index, r.EtherType); err != nil {
+	if err := s.openMonitor(a.Index, r.EtherType); err != nil {
 		return nil, err
 	}
-	s.xdp, err = afxdp.Open(a.netInterface(), chunk, afxdp.Config{
-		EtherType: r.EtherType, MAC: a.mac, Mode: mode, Slots: slotsXDP(r), NoVLANs: r.NoVLANs,
+	s.xdp, err = afxdp.Open(a.Interface, chunk, afxdp.Config{
+		EtherType: r.EtherType, MAC: a.MAC, Mode: mode, Slots: slotsXDP(r), NoVLANs: r.NoVLANs,
 		Scopes: programs, Shared: true,
 	})
 	return s, err
@@ -64,15 +63,10 @@ func (s *sockets) openMonitor(index int, etherType transport.EtherType) (err err
 	return s.readInodes()
 }
 
-// netInterface is the interface as package afxdp asks for it.
-func (a *attachment) netInterface() *net.Interface {
-	return &net.Interface{Index: a.index, MTU: a.mtu, Name: a.name}
-}
-
 // modeAndChunk are the mode that is asked for, and the size of its chunks.
 func (a *attachment) modeAndChunk(r *protocol.Request) (mode xsk.Mode, chunk int, err error) {
 	if mode, err = xsk.ParseMode(cmp.Or(r.Mode, xsk.ModeAuto.String())); err == nil {
-		chunk, err = afxdp.ChunkFor(a.netInterface(), mode)
+		chunk, err = afxdp.ChunkFor(a.Interface, mode)
 	}
 	return mode, chunk, err
 }
@@ -106,20 +100,20 @@ func (a *attachment) bytes(r *protocol.Request) (int64, error) {
 		layout := a.layout(r)
 		return int64(layout.Bytes()), nil
 	}
-	if a.driver.RxQueues > protocol.MaxQueues {
+	if a.Driver.RxQueues > protocol.MaxQueues {
 		return 0, fmt.Errorf("the NIC has %d receive queues, and link xdp by a grant takes %d "+
 			"(ethtool -L %s combined %d; or use link ring)",
-			a.driver.RxQueues, protocol.MaxQueues, a.name, protocol.MaxQueues)
+			a.Driver.RxQueues, protocol.MaxQueues, a.Name, protocol.MaxQueues)
 	}
 	_, chunk, err := a.modeAndChunk(r)
-	return int64(afxdp.Bytes(a.driver.RxQueues, chunk, slotsXDP(r))), err
+	return int64(afxdp.Bytes(a.Driver.RxQueues, chunk, slotsXDP(r))), err
 }
 
 // opened is what a client is told of its link.
 func (a *attachment) opened(r *protocol.Request, s *sockets) *protocol.Opened {
 	o := &protocol.Opened{
-		Interface: a.name, Index: a.index, MTU: a.mtu, MAC: a.mac, EtherType: r.EtherType,
-		FiltersVLANs: a.driver.FiltersVLANs, TxQueues: a.driver.TxQueues, Namespace: a.namespace,
+		Interface: a.Name, Index: a.Index, MTU: a.MTU, MAC: a.MAC, EtherType: r.EtherType,
+		FiltersVLANs: a.Driver.FiltersVLANs, TxQueues: a.Driver.TxQueues, Namespace: a.Namespace,
 	}
 	if s.xdp == nil {
 		layout := a.layout(r)

@@ -138,15 +138,15 @@ func TestGrantsOfAnotherLink(t *testing.T) {
 	bed := testbed.ForTest(t, testbed.Config{})
 	s := serve(t, inNode{bed.Node(0)}, allowMe(onAnyXDP))
 	for want, open := range map[string]func() error{
-		"xdp eth0: open: the grant is for another link": func() error {
+		"xdp eth0: open: the grant is for link ring": func() error {
 			_, err := xdp.Open("", xdp.Config{Grant: s.ask(t, grant.Request{Interface: "eth0", Ring: true})})
 			return err
 		},
-		"ring eth0: open: the grant is for a link without a ring": func() error {
+		"ring eth0: open: the grant is for link xdp": func() error {
 			_, err := ring.Open("", ring.Config{Grant: s.ask(t, grant.Request{Interface: "eth0", XDP: true})})
 			return err
 		},
-		"packet eth0: open: the grant is for a link with a ring, or link xdp": func() error {
+		"packet eth0: open: the grant is for link xdp": func() error {
 			_, err := packet.Open("", packet.Config{Grant: s.ask(t, grant.Request{Interface: "eth0", XDP: true})})
 			return err
 		},
@@ -170,9 +170,9 @@ func TestGrantsOfAnotherLink(t *testing.T) {
 func TestXDPRefusals(t *testing.T) {
 	request := &protocol.Request{Do: protocol.Open, Interface: "eth0", EtherType: transport.EtherTypeDefault, XDP: true}
 	one := []rules.Scope{{}}
-	narrow := &attachment{name: "eth0", mtu: 1500, driver: afpacket.Driver{RxQueues: protocol.MaxQueues}}
-	wide := &attachment{name: "eth0", mtu: 1500, driver: afpacket.Driver{RxQueues: protocol.MaxQueues + 1}}
-	long := &attachment{name: "eth0", mtu: 9000, driver: afpacket.Driver{RxQueues: 1}}
+	narrow := &attachment{&afpacket.Interface{Name: "eth0", MTU: 1500, Driver: afpacket.Driver{RxQueues: protocol.MaxQueues}}}
+	wide := &attachment{&afpacket.Interface{Name: "eth0", MTU: 1500, Driver: afpacket.Driver{RxQueues: protocol.MaxQueues + 1}}}
+	long := &attachment{&afpacket.Interface{Name: "eth0", MTU: 9000, Driver: afpacket.Driver{RxQueues: 1}}}
 	if n, err := narrow.bytes(request); err != nil || n < 64*1024*2048 {
 		t.Errorf("as many queues as may be: %d bytes, %v", n, err)
 	}

@@ -53,10 +53,8 @@ func (s *showVerb) work(a schedule.Algorithm) (p *plan, err error) {
 		steps := p.algorithm.Steps(rank, s.nodes)
 		for _, step := range steps {
 			p.frames += len(step.Notify)
-			for _, t := range step.Notify {
-				p.networks = max(p.networks, t.NIC+1)
-			}
 		}
+		p.networks = max(p.networks, schedule.Networks(steps))
 		p.steps = append(p.steps, steps)
 	}
 	p.exits, p.events = p.algorithm.Timeline(s.nodes, s.logp)

@@ -84,11 +84,9 @@ func (c *ClusterFlags) openSegments(node int, dir string) (links []transport.Lin
 	}
 	for nic := range c.NICs {
 		segment := networkSegment(cmp.Or(c.segment, defaultSegment), nic)
-		cfg.MAC = shm.NodeMAC(segment, c.cluster, node)
-		l, err := shm.Open(segment, cfg)
+		l, err := shm.OpenNode(segment, c.cluster, node, cfg)
 		if errors.Is(err, syscall.EADDRINUSE) {
-			err = fmt.Errorf("node %d of cluster %d runs on this host already: %w "+
-				"(by flags: another --node, --cluster or --segment)", node, c.cluster, err)
+			err = fmt.Errorf("%w (by flags: another --node, --cluster or --segment)", err)
 		}
 		if err != nil {
 			return links, err
