@@ -36,6 +36,7 @@ type peer struct {
 	writtenOff bool           // Close does not wait for it
 	peerErr    error          // what was under way is lost; until Flush says so
 	refused    []*AccessError // since the last Flush, by id
+	untold     []*AccessError // those that this message has told of, and Config.Refused has not heard
 
 	replies     []reply // to it, waiting for room
 	partial     []byte  // of a record that it pushes in parts
