@@ -151,19 +151,25 @@ func (q *sendQueue) sendLanes() bool {
 	if q.many.descs.Front() != nil {
 		limit = q.many.descs.Front().sequence
 	}
-	var refusing [maxRefusals]*sendLane
-	refused := refusing[:0]
+	var refusing [2][maxRefusals]*sendLane
+	none, some := refusing[0][:0], refusing[1][:0] // those of which none was taken, or some
 	kept := q.lanes[:0]
 	for _, l := range q.lanes {
-		if len(refused) < maxRefusals && !l.held.Load() && !q.sendLane(l, limit) {
-			refused = append(refused, l)
-		} else if l.descs.Front() != nil {
+		waited := l.waiting.Load()
+		switch {
+		case len(none)+len(some) < maxRefusals && !l.held.Load() && !q.sendLane(l, limit):
+			if l.waiting.Load() == waited {
+				none = append(none, l)
+			} else {
+				some = append(some, l)
+			}
+		case l.descs.Front() != nil:
 			kept = append(kept, l)
 		}
 	}
 	clear(q.lanes[len(kept):])
-	q.lanes = append(kept, refused...) // the others are tried first next time
-	return len(refused) == 0
+	q.lanes = append(append(kept, none...), some...) // those that had least are tried first next time
+	return len(none)+len(some) == 0
 }
 
 // sendMany gives the link what waits for many and was posted before what waits in lanes. It reports

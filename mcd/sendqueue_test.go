@@ -341,6 +341,41 @@ func TestPostedDescriptorsGoWhileMoreArePosted(t *testing.T) {
 	})
 }
 
+// A link that has room for a few messages now and then has it for those of each node in turn, as
+// long as more are posted for the others.
+func TestPostedDescriptorsOfEachNodeHaveTheirTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const few, nodes, rounds = 8, 3, 4
+		link, es := choosing(t, 1+nodes)
+		p := port(t, es[0], 1)
+		sent := map[transport.MAC]int{}
+		for range nodes * rounds {
+			left := few
+			link.refuse(func(f *transport.Frame) bool {
+				if left == 0 {
+					return true
+				}
+				left--
+				sent[f.Dst]++
+				return false
+			})
+			for node := mcd.NodeID(1); node <= nodes; node++ {
+				for range 2 * few {
+					if err := p.PostSend(&mcd.SendDesc{To: mcd.To(mcd.Addr{Node: node, Port: 1})}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		for _, e := range es[1:] {
+			if n := sent[e.MAC(0)]; n < (rounds-1)*few {
+				t.Errorf("%d messages went to node %d, want %d or nearly so", n, e.Node(), rounds*few)
+			}
+		}
+	})
+}
+
 // Two thousand callers wait for a link that is full, has some room and is full again. Contexts end,
 // a drain holds messages back, and the port is closed: each caller returns. So does the drain when
 // the endpoint is closed.

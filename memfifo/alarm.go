@@ -55,6 +55,7 @@ func (d *Domain) alarmFrom(k int, now monotime.Time) {
 
 func (p *peer) onAlarm(now monotime.Time) {
 	if at, ok := p.conn.Deadline(); ok && !now.Before(at) {
+		p.noteAcked()
 		switch p.conn.Advance(now) {
 		case reliable.PeerSilent:
 			p.failUnheard(Silent)

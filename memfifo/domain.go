@@ -228,7 +228,8 @@ func (d *Domain) close() (err error) {
 }
 
 // WriteOff says that what is under way to a node may be lost, as the layer above has found that it
-// is down: Close does not wait for it, and does not name it.
+// is down: Close does not wait for it, and does not name it. It holds for what is done to the node
+// later, too: so it is for a domain that is about to close.
 func (d *Domain) WriteOff(node mcd.NodeID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -263,3 +263,30 @@ func TestPeerDown_WhatWasAcknowledgedBeforeTheEnd(t *testing.T) {
 		})
 	}
 }
+
+// Nor is it where the node falls silent as a reply is under way to it.
+func TestPeerDown_WhatWasAcknowledgedBeforeAReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, ctx, w, r := twoNodes(t, fault.Config{}, 0, 8)
+		mine := c.domains[1].Remote(c.window(t, 0, 8).Key())
+		must(t, r.Put(ctx, 0, []byte("x")))
+		must(t, mine.Get(ctx, 0, make([]byte, 8)))
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		if w.Bytes()[0] != 'x' {
+			t.Error("the put has not arrived")
+		}
+		must(t, c.faults[1].SetConfig(fault.Config{Loss: 1}))
+		soon, cancel := context.WithTimeout(ctx, time.Millisecond)
+		defer cancel()
+		if err := mine.Get(soon, 0, make([]byte, 8)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Get: %v", err)
+		}
+		must(t, c.faults[0].SetConfig(fault.Config{Loss: 1}))
+		time.Sleep(10 * time.Second)
+		down, ok := errors.AsType[*memfifo.PeerDownError](c.domains[0].Flush(ctx))
+		if !ok || down.Lost {
+			t.Errorf("%v, want that nothing is lost", down)
+		}
+	})
+}

@@ -3,6 +3,8 @@ package memfifo_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -182,6 +184,32 @@ func TestFlush_TellsConfigRefusedFirst(t *testing.T) {
 				})
 			}
 			both.Wait()
+		}
+	})
+}
+
+// It is told of each once, also if it ends its goroutine, and what is behind the refusals goes on.
+func TestFlush_RefusedThatDoesNotReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, ctx, w, _ := twoNodes(t, fault.Config{}, 0, 64)
+		must(t, c.domains[0].Close())
+		var told []int
+		d, err := memfifo.Open(c.eps[0], memfifo.Config{Refused: func(e *memfifo.AccessError) {
+			told = append(told, e.Count)
+			runtime.Goexit()
+		}})
+		must(t, err)
+		c.domains[0] = d
+		r := d.Remote(w.Key())
+		bad := memfifo.Segment{Off: 60, Data: make([]byte, 5)}
+		must(t, r.PutV(ctx, bad, bad, bad))
+		time.Sleep(time.Second) // so that the link's own goroutine is told
+		if _, err := r.FetchAdd(ctx, 0, 1); err != nil {
+			t.Error(err)
+		}
+		access, ok := errors.AsType[*memfifo.AccessError](d.Flush(ctx))
+		if !ok || access.Count != 3 || fmt.Sprint(told) != "[1 2 3]" {
+			t.Errorf("%v; told of %v, want 1 to 3 refusals", access, told)
 		}
 	})
 }

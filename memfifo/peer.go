@@ -36,6 +36,7 @@ type peer struct {
 	writtenOff bool           // Close does not wait for it
 	peerErr    error          // what was under way is lost; until Flush says so
 	refused    []*AccessError // since the last Flush, by id
+	untold     []*AccessError // those that this message has told of, and Config.Refused has not heard
 
 	replies     []reply // to it, waiting for room
 	partial     []byte  // of a record that it pushes in parts
@@ -48,6 +49,7 @@ type peer struct {
 
 	heard        monotime.Time // when it has sent something of this connection last, or was probed
 	linkBusy     bool          // the link had no room
+	inLine       *mcd.SendDesc // a frame that waits for room among others' messages; nil: there was none yet
 	notSent      error         // why the last frames could not be sent; nil: they were, or there was no room
 	needsPump    bool          // it is in the receiver's list of that name
 	flushPending bool          // likewise
@@ -75,8 +77,9 @@ func (p *peer) ready() error {
 	return p.peerErr
 }
 
-// pump sends the frames that the connection lets go.
+// pump sends the frames that the connection lets go. One that is refused twice gets into line.
 func (p *peer) pump(now monotime.Time) {
+	refused := p.linkBusy
 	p.linkBusy = false
 	for more := true; more && !p.linkBusy; more = p.conn.NeedsPump() {
 		n := p.conn.NextBatch(now, &p.d.batch)
@@ -87,9 +90,12 @@ func (p *peer) pump(now monotime.Time) {
 		sent, err := p.d.port.TrySendInPlace(0, p.to, p.d.batch[:n]...)
 		switch {
 		case sent == n:
-			p.notSent = nil
+			p.notSent, refused = nil, false
 		case errors.Is(err, transport.ErrBusy):
 			p.linkBusy = true
+			if sent == 0 && refused && p.getInLine(p.d.batch[0]) {
+				sent = 1
+			}
 			p.conn.Refused(sent, n)
 		default: // these are lost, as frames are
 			p.notSent = err
@@ -97,6 +103,25 @@ func (p *peer) pump(now monotime.Time) {
 	}
 	p.keepCorked()
 	p.watch(now)
+}
+
+// getInLine posts a copy of a frame, unless one waits already, and reports whether it did. Where
+// others have more for the link than it takes, what is only tried would be refused for ever.
+func (p *peer) getInLine(frame []byte) bool {
+	d := p.inLine
+	switch {
+	case d == nil:
+		d = &mcd.SendDesc{To: p.to}
+	case !d.Done():
+		return false
+	}
+	d.Payload = append(d.Payload[:0], frame[p.d.ep.Headroom():]...)
+	p.inLine = nil
+	if p.d.port.PostSend(d) != nil {
+		return false
+	}
+	p.inLine = d
+	return true
 }
 
 // advance does what an acknowledgement or a deadline has made possible.

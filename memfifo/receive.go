@@ -60,6 +60,7 @@ func (d *Domain) handle(m *mcd.Message) {
 		p.pumpLater()
 	}
 	p.flushLater()
+	p.tellRefused()
 }
 
 // receive takes a frame of this peer.

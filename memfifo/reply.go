@@ -127,15 +127,15 @@ func (p *peer) applyReply(r *record) {
 	wr.complete(err)
 }
 
-// noteRefusal has the next Flush tell of a refusal, and tells Config.Refused now.
+// noteRefusal has the next Flush tell of a refusal, and tellRefused Config.Refused.
 func (p *peer) noteRefusal(id uint16, refusal Refusal) {
 	count := 1
 	k := slices.IndexFunc(p.refused, func(e *AccessError) bool { return e.ID == id })
 	if k >= 0 {
 		count += p.refused[k].Count
 	}
-	if tell := p.d.cfg.Refused; tell != nil {
-		tell(&AccessError{p.node, id, refusal, count}) // who is told may keep it
+	if p.d.cfg.Refused != nil {
+		p.untold = append(p.untold, &AccessError{p.node, id, refusal, count}) // who is told may keep it
 	}
 	switch {
 	case k >= 0:
@@ -145,4 +145,16 @@ func (p *peer) noteRefusal(id uint16, refusal Refusal) {
 	default:
 		p.refused[0].Count++
 	}
+}
+
+// tellRefused tells Config.Refused of each refusal that has come, also if it does not return from
+// one, behind the message: else that came again. No Flush returns before, as the caller holds d.mu.
+func (p *peer) tellRefused() {
+	if len(p.untold) == 0 {
+		return
+	}
+	e := p.untold[0]
+	p.untold = p.untold[1:]
+	defer p.tellRefused()
+	p.d.cfg.Refused(e)
 }
