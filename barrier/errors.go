@@ -45,7 +45,7 @@ type Reason uint8
 const (
 	Silent      = Reason(engine.Silent)      // it has not answered for PeerTimeout
 	Unreachable = Reason(engine.Unreachable) // it answers, but not by the route to it
-	Left        = Reason(engine.Left)        // it said goodbye before it entered
+	Left        = Reason(engine.Left)        // it said goodbye before it had completed the barrier
 	Restarted   = Reason(engine.Restarted)   // it has begun anew, or is not at the same generation
 )
 
@@ -99,7 +99,7 @@ func (e *NodeDownError) explain(why Reason) string {
 	case Restarted:
 		return "begun anew, or not at the same generation (close the group, and make it anew)"
 	}
-	return "said goodbye before they entered"
+	return "said goodbye before they had completed it"
 }
 
 // Is makes errors.Is hold for ErrNodeDown, and for ErrExcluded and ErrNoQuorum where they apply.

@@ -19,14 +19,14 @@ func TestNodeDownError(t *testing.T) {
 		{&NodeDownError{Number: 3, Generation: 7, Nodes: []mcd.NodeID{4}, Reasons: []Reason{Silent}, Timeout: time.Second,
 			Survivors: 2, Quorum: 2}, false, false, "barrier 3, generation 7: node 4: silent for more than 1s"},
 		{&NodeDownError{Nodes: []mcd.NodeID{4}, Reasons: []Reason{Left}, Survivors: 1, Quorum: 2},
-			false, true, "barrier 0, generation 0: node 4: said goodbye before they entered; " +
+			false, true, "barrier 0, generation 0: node 4: said goodbye before they had completed it; " +
 				"1 members are left, fewer than the quorum of 2"},
 		{&NodeDownError{Nodes: []mcd.NodeID{1, 2, 5}, Reasons: []Reason{Restarted, Restarted, Unreachable},
 			Timeout: time.Second}, false, false, "barrier 0, generation 0: " +
 			"nodes 1, 2: begun anew, or not at the same generation (close the group, and make it anew); " +
 			"node 5: not to be reached for more than 1s, though alive on other paths (rawlane ping tries each)"},
 		{&NodeDownError{Nodes: []mcd.NodeID{0}, Reasons: []Reason{Left}, Excluded: true, Survivors: 1, Quorum: 2},
-			true, true, "barrier 0, generation 0: node 0: said goodbye before they entered; this node is among them, " +
+			true, true, "barrier 0, generation 0: node 0: said goodbye before they had completed it; this node is among them, " +
 				"and the others go on without it (close the group, and make it anew as they do)"},
 	} {
 		if c.err.Error() != c.says {

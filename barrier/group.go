@@ -132,6 +132,11 @@ func (s *Service) newGroup(cfg GroupConfig, of ancestry) (*Group, error) {
 	if _, err := g.newMemberSet(cfg.Members); err != nil {
 		return nil, fmt.Errorf("barrier: %w", err)
 	}
+	if of.predecessor != nil {
+		s.mu.Lock()
+		of.predecessor.engine.Survive()
+		s.mu.Unlock()
+	}
 	return g, nil
 }
 
@@ -239,17 +244,19 @@ func (g *Group) find(mask Mask) *memberSet {
 // Without makes a group of the members but for those that are down, as a barrier of all members has
 // said (NodeDownError), and for others that are given. All survivors agree on those that are down,
 // so Without gives them the same group; what else is given must be the same. The old group is still
-// to be closed. An Algorithm in levels keeps the old group's levels, as under masks: if some
-// members make the same group by Service.Group, whose levels are by its own ranks, theirs is
-// another algorithm (ErrMismatch).
+// to be closed, and not before: who closes it, and has made no group of survivors, is gone for
+// them, too. An Algorithm in levels keeps the old group's levels, as under masks: if some members
+// make the same group by Service.Group, whose levels are by its own ranks, theirs is another
+// algorithm (ErrMismatch).
 //
-// Errors: ErrNoQuorum; ErrExcluded if this node is down, to the others; and as for Service.Group.
+// Errors: ErrNoQuorum; ErrExcluded if this node is down, to the others; ErrClosed if the group is
+// closed; and as for Service.Group.
 //
 // Source: ULFM, MPI_Comm_shrink.
 func (g *Group) Without(nodes ...mcd.NodeID) (*Group, error) {
 	cfg := g.cfg
 	cfg.Members = Mask{}
-	down, of := g.down()
+	down, of, closed := g.down()
 	nodes = append(down, nodes...)
 	for _, n := range g.all.nodes {
 		if !slices.Contains(nodes, n) {
@@ -262,13 +269,16 @@ func (g *Group) Without(nodes ...mcd.NodeID) (*Group, error) {
 	case left < cfg.Quorum:
 		return nil, fmt.Errorf("barrier: without nodes %v: %d members are left, want %d: %w",
 			nodes, left, cfg.Quorum, ErrNoQuorum)
+	case closed:
+		return nil, fmt.Errorf("barrier: without nodes %v: %w", nodes, ErrClosed)
 	}
 	return g.service.newGroup(cfg, of)
 }
 
-// down returns the nodes that are agreed to be down, and what the survivors' group has of this one.
-// That has an identity of its own: it is not one that nodes make anew which were down to some.
-func (g *Group) down() (nodes []mcd.NodeID, of ancestry) {
+// down returns the nodes that are agreed to be down, what the survivors' group has of this one, and
+// whether this one is closed. The survivors' group has an identity of its own: it is not one that
+// nodes make anew which were down to some.
+func (g *Group) down() (nodes []mcd.NodeID, of ancestry, closed bool) {
 	g.service.mu.Lock()
 	defer g.service.mu.Unlock()
 	e := g.all.engine
@@ -282,7 +292,7 @@ func (g *Group) down() (nodes []mcd.NodeID, of ancestry) {
 	if who, _, is := e.Outside(g.all.rank); is && !slices.Contains(nodes, g.all.nodes[who]) {
 		nodes = append(nodes, g.all.nodes[who])
 	}
-	return nodes, of
+	return nodes, of, g.closed
 }
 
 // Close leaves the group: it says goodbye to members that may still wait for messages of this

@@ -263,7 +263,7 @@ func TestGoodbye(t *testing.T) {
 					return g.Barrier(limit(t))
 				})
 				for k, err := range errs {
-					if k != 2 && (!errors.Is(err, barrier.ErrNodeDown) || !strings.Contains(err.Error(), "node 2: said goodbye before they entered")) {
+					if k != 2 && (!errors.Is(err, barrier.ErrNodeDown) || !strings.Contains(err.Error(), "node 2: said goodbye before they had completed it")) {
 						t.Errorf("node %d: %v", k, err)
 					}
 				}

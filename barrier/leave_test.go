@@ -169,3 +169,21 @@ func TestClose_OfTheServiceBesideItsGroups(t *testing.T) {
 		})
 	}
 }
+
+// A member that has entered, and says goodbye before the others have, is not said to have stayed
+// away.
+func TestClose_OfOneThatHasEntered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := open(t, 3, 1, fault.Config{}, 0).groups(t, barrier.GroupConfig{Algorithm: parse(t, "star")})
+		arrive(t, all[2], barrier.Options{})
+		got, err := all[0].Status(limit(t), 0)
+		if err != nil || got[2].Presence != barrier.Entered {
+			t.Fatalf("%v, %v", got, err)
+		}
+		_ = all[2].Close()
+		const want = "barrier 0, generation 1: node 2: said goodbye before they had completed it"
+		if err := all[0].Barrier(limit(t)); err == nil || err.Error() != want {
+			t.Errorf("%v, want %q", err, want)
+		}
+	})
+}

@@ -16,9 +16,9 @@ import (
 // settled reports whether it is known if a member that does not have this group may still make it.
 // Members of a group that survives another one do if they have decided alike there: who has not
 // said so yet is asked, and who has decided otherwise is gone, here. So is who has left that other
-// group without a decision, or has begun anew since: each time it is asked again. Where more are
-// gone than a report names, each may know of other ones: members of this group that nobody asks
-// else may be gone, too. The caller holds Service.mu.
+// group and made none of its survivors, or has begun anew since: each time it is asked again. Where
+// more are gone than a report names, each may know of other ones: members of this group that nobody
+// asks else may be gone, too. The caller holds Service.mu.
 func (c *memberSet) settled(now monotime.Time, from mcd.NodeID, rank, nic int) bool {
 	if c.leftGroup(now, from, rank, nic) {
 		return true

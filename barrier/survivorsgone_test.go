@@ -14,6 +14,7 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fault"
 )
 
 // A survivor's process ends once all have decided who is down, and begins anew at once: it answers
@@ -196,6 +197,40 @@ func TestSurvivorThatBeginsAnew_Later(t *testing.T) {
 				return without(k, g)
 			}))
 			stages(t, n.groups[:2], 2, func(int, int) {})
+		})
+	}
+}
+
+// A member that is done, and has not noticed that another one died, closes the group: it has agreed
+// on that in the background, and makes no group of survivors. The others learn that it does not come,
+// as those do that wait for it in a mask.
+func TestSurvivorThatIsDone(t *testing.T) {
+	const waits, done, dead = 0, 1, 2
+	for _, closed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := open(t, 3, 1, fault.Config{}, 0)
+			all := c.groups(t, barrier.GroupConfig{Algorithm: parse(t, "star"), PeerTimeout: time.Second})
+			stages(t, all, 2, func(int, int) {})
+			_ = c.eps[dead].Close()
+			downOf(t, all[waits].Barrier(limit(t)))
+			synctest.Wait() // all have agreed
+			_ = all[done].Close()
+			if _, err := all[done].Without(); !errors.Is(err, barrier.ErrClosed) {
+				t.Errorf("the group is closed, and Without says %v", err)
+			}
+			rest, err := all[waits].Without()
+			if err != nil {
+				t.Fatal(err)
+			}
+			mask := barrier.Options{Members: barrier.MaskOf(waits, done)}
+			if closed {
+				_ = all[waits].Close()
+			} else if down := downOf(t, all[waits].BarrierWith(limit(t), mask)); !slices.Equal(down.Nodes, []mcd.NodeID{done}) {
+				t.Errorf("by the mask: %v, want node %d", down, done)
+			}
+			if down := downOf(t, rest.Barrier(limit(t))); !slices.Equal(down.Nodes, []mcd.NodeID{done}) {
+				t.Errorf("%v, want node %d", down, done)
+			}
 		})
 	}
 }

@@ -112,6 +112,30 @@ func TestStatus(t *testing.T) {
 	})
 }
 
+// Members answer also where one of two networks is dead, whichever it is.
+func TestStatus_ANetworkIsDead(t *testing.T) {
+	for dead := range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			c := open(t, 3, 2, fault.Config{}, 0)
+			all := c.groups(t, barrier.GroupConfig{})
+			for k := range c.faults {
+				c.faults[k][dead].Cut(true)
+			}
+			arrive(t, all[1], barrier.Options{})
+			got, err := all[0].Status(shorter(t, limit(t), time.Second), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := []barrier.Presence{barrier.NotEntered, barrier.Entered, barrier.NotEntered}
+			for k, m := range got {
+				if m.Presence != want[k] {
+					t.Errorf("without network %d: node %d: %v, want %v", dead, k, m.Presence, want[k])
+				}
+			}
+		})
+	}
+}
+
 // Before this node has entered a barrier the question is who has entered the first one: not this node.
 func TestStatus_BeforeTheFirstBarrier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

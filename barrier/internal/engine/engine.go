@@ -83,6 +83,7 @@ type Engine struct {
 	incarnations []uint32   // by rank, this member's own among them; 0: not known yet
 	agree        agreement.Agreement
 	gone         *Failure // what was agreed: members that take part no more
+	survives     bool     // this member goes on with the others
 	ended        []uint8  // numbers whose barrier was completed or failed since Ended was called last
 	leaves       int      // calls of Leave
 	leavers      int      // members that said bye

@@ -38,3 +38,13 @@ func TestNack_EachNumberTakesTheNetworksInTurn(t *testing.T) {
 		}
 	}
 }
+
+// A status request, and its repetition, go by each network.
+func TestStatus_AsksByEachNetwork(t *testing.T) {
+	a := newAlone(t, "star", 0, 3)
+	a.cfg.NICs = 2
+	a.arrives(0)
+	a.want(sends(a.RequestStatus(0, nil)), "all status request gen=1, all status request gen=1 nic=1")
+	a.hears(1, a.reply(1, 0, true))
+	a.want(sends(a.RepeatStatus(0, nil)), "2 status request gen=1, 2 status request gen=1 nic=1")
+}

@@ -9,6 +9,8 @@ import (
 
 // Farewell appends the answer of a member that has left the group to a nack or report of another
 // one: goodbye. Once it is agreed who is gone, it answers as before: the others go on, elsewhere.
+// To a report it says goodbye as well, unless it goes on with them (Survive).
+//
 // ok is false if the message comes from a later life of the other one, and so means a later group:
 // that was heard by another incarnation, or is gone and was never heard, or lacks a generation that
 // this member has long completed. A member that has not begun anew is at most one generation
@@ -22,7 +24,11 @@ func (e *Engine) Farewell(now monotime.Time, from int, msg *Message, out []Send)
 	case !ask && int32(m.completed()-msg.Generation) > 0:
 		return out, false
 	case ask && e.gone != nil:
-		return e.handleReport(now, from, msg, out), true
+		out = e.handleReport(now, from, msg, out)
+		if msg.Report.Query && !e.survives {
+			out = append(out, Send{from, msg.NIC, e.Goodbye(from)})
+		}
+		return out, true
 	case ask && !msg.Report.Query: // an answer may be answered in turn, with one more such report
 		return out, true
 	case e.gone == nil:
@@ -37,6 +43,9 @@ func (e *Engine) Farewell(now monotime.Time, from int, msg *Message, out []Send)
 	}
 	return out, true
 }
+
+// Survive notes that this member goes on in a group of the survivors.
+func (e *Engine) Survive() { e.survives = true }
 
 // Outside returns who of this member and another one is gone, to others, though what was agreed
 // here names neither: they do not go on together, in a group of the survivors.

@@ -146,17 +146,20 @@ func TestRejoin_ForgetsGoodbyes(t *testing.T) {
 }
 
 // A member that has left answers questions, and no other reports: another one that has left would
-// answer in turn, for ever.
+// answer in turn, for ever. It says goodbye, too, unless it goes on with the survivors.
 func TestFarewell_OfReports(t *testing.T) {
 	a := newAlone(t, "concurrent", 1, 3)
 	a.hears(0, a.decided(0, Silent, 2))
-	for _, query := range []bool{false, true} {
-		m := a.decided(0, Silent, 2)
-		m.Report.Query = query
-		out, ok := a.Farewell(a.now, 0, &m, nil)
-		if want := map[bool]string{true: "0 report (silent: [2]) decided"}[query]; !ok || sends(out) != want {
-			t.Errorf("a report, query %t: it answers %q, %t, want %q", query, sends(out), ok, want)
+	for _, want := range []string{"0 report (silent: [2]) decided, 0 bye", "0 report (silent: [2]) decided"} {
+		for _, query := range []bool{false, true} {
+			m := a.decided(0, Silent, 2)
+			m.Report.Query = query
+			out, ok := a.Farewell(a.now, 0, &m, nil)
+			if want := map[bool]string{true: want}[query]; !ok || sends(out) != want {
+				t.Errorf("a report, query %t: it answers %q, %t, want %q", query, sends(out), ok, want)
+			}
 		}
+		a.Survive()
 	}
 	b := newAlone(t, "concurrent", 1, 3)
 	b.hears(0, b.from(0, NotYet, 1, 0))

@@ -40,16 +40,24 @@ func (e *Engine) BeginQuery(number uint8, out []Send) (*Query, []Send) {
 		q.generation, q.Answers[e.cfg.Rank] = 1, NotEntered
 	}
 	m.queries = append(m.queries, q)
-	return q, append(out, Send{schedule.All, 0, e.message(StatusRequest, number, 0, q.generation)})
+	return q, e.request(q, schedule.All, out)
 }
 
 // RepeatQuery asks again the members that have not answered.
 func (e *Engine) RepeatQuery(q *Query, out []Send) []Send {
-	request := e.message(StatusRequest, q.number, 0, q.generation)
 	for rank, p := range q.Answers {
 		if p == NoAnswer {
-			out = append(out, Send{rank, 0, request})
+			out = e.request(q, rank, out)
 		}
+	}
+	return out
+}
+
+// request appends a query's message to a member, or to all, by each network: one of them may be why
+// the barrier is late. A member answers by the network that the message came by.
+func (e *Engine) request(q *Query, to int, out []Send) []Send {
+	for nic := range e.cfg.NICs {
+		out = append(out, Send{to, nic, e.message(StatusRequest, q.number, 0, q.generation)})
 	}
 	return out
 }
