@@ -98,3 +98,36 @@ func TestDocs_PortsOfTheLibrary(t *testing.T) {
 		}
 	}
 }
+
+// The ports of the command's own are named, too, where users are given ports by rules; and the rule
+// that gives some of them away gives all of the library's.
+func TestDocs_PortsOfTheCommand(t *testing.T) {
+	const page = "docs/without-root.md"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	files, _ := sources(t)
+	for _, f := range files {
+		if f.dir != "cmd/rawlane/internal/bench" && f.dir != "cmd/rawlane/internal/launch" {
+			continue
+		}
+		code, err := os.ReadFile(path.Join(f.dir, f.name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`mcd\.PortID = (\d+)`).FindAllStringSubmatch(string(code), -1) {
+			found++
+			if !regexp.MustCompile(`\b` + m[1] + `\b`).Match(text) {
+				t.Errorf("%s does not name port %s", page, m[1])
+			}
+		}
+	}
+	if found != 3 {
+		t.Errorf("found %d ports of the command's own, want 3", found)
+	}
+	if !strings.Contains(string(text), "ports 0-99,246-255\n") {
+		t.Errorf("%s has no rule with all ports of the library", page)
+	}
+}

@@ -44,7 +44,8 @@ type GroupConfig struct {
 	PeerTimeout time.Duration
 	// Quorum is the least number of members that may go on without the others: with fewer, Without
 	// returns ErrNoQuorum. Zero is no limit: if a network falls into two parts, the members in each
-	// go on without those in the other. More than half of the members is at most one part.
+	// go on without those in the other. More than half of the members is at most one part. A
+	// quorum that is larger than the group is refused.
 	Quorum int
 	// Late is how long a barrier may take before the service's Logger is told which members have
 	// not entered: with the nack after it, up to a tenth of PeerTimeout later. Zero is never.
@@ -114,6 +115,9 @@ func (s *Service) newGroup(cfg GroupConfig, of ancestry) (*Group, error) {
 		return nil, fmt.Errorf("barrier: member %d: %w (the table has %v)", other, mcd.ErrUnknownNode, known)
 	}
 	g := &Group{service: s, cfg: cfg, origin: of.origin, predecessor: of.predecessor, nodes: cfg.Members.Nodes()}
+	if cfg.Quorum > len(g.nodes) {
+		return nil, fmt.Errorf("barrier: Quorum %d of %d members (want as many at most)", cfg.Quorum, len(g.nodes))
+	}
 	if g.ranked = of.ranked; g.ranked == nil {
 		g.ranked = g.nodes
 	}

@@ -141,6 +141,7 @@ func TestGroup_Refuses(t *testing.T) {
 			"PeerTimeout 999ns, Late 0s, Quorum 0 (want 0 or more, and PeerTimeout 1µs at least)"},
 		{"a negative time until it is late", barrier.GroupConfig{Late: -1}, nil, "Late -1ns"},
 		{"a negative quorum", barrier.GroupConfig{Quorum: -1}, nil, "Quorum -1"},
+		{"a quorum that no members are", barrier.GroupConfig{Quorum: 4}, nil, "Quorum 4 of 3 members"},
 	} {
 		g, err := s.Group(c.cfg)
 		if err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {

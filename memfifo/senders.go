@@ -61,6 +61,10 @@ func (d *Domain) expect(s *senders, ended bool, nodes []mcd.NodeID) error {
 	peers := make(senders, 0, len(nodes))
 	for _, node := range nodes {
 		p := d.peer(node)
+		if node == d.ep.Node() {
+			return fmt.Errorf("expect node %d: %w (this node itself, which is never down: leave it out)",
+				node, mcd.ErrUnknownNode)
+		}
 		if p == nil {
 			return fmt.Errorf("expect node %d: %w", node, mcd.ErrUnknownNode)
 		}

@@ -3,6 +3,7 @@ package memfifo_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -112,6 +113,9 @@ func TestExpect_OnlyWhereAsked(t *testing.T) {
 			if err := q.Expect(1, node); !errors.Is(err, mcd.ErrUnknownNode) {
 				t.Errorf("Expect of node %d: %v", node, err)
 			}
+		}
+		if err := q.Expect(0); err == nil || !strings.Contains(err.Error(), "this node itself") {
+			t.Errorf("Expect of this node: %v", err)
 		}
 		must(t, q.Close())
 		if err := q.Expect(1); !errors.Is(err, memfifo.ErrClosed) {

@@ -33,7 +33,8 @@
 //	r := mpi.Iallreduce(c, data, sum, mpi.Sum)       // the same, to be waited for later
 //
 // All processes of a communicator call the same ones in one order, with one root, and with
-// arguments of one length. Where these differ one fails, or waits until its context ends.
+// arguments of one length. Where these differ one fails, or waits until its context ends; but where
+// each gives itself as the root, all of a short Bcast or Scatter succeed, each with its own data.
 // Two operations that go by messages of one length between the same ranks, such as a Scan and a
 // Reduce, are not told apart where no multicast goes: they have wrong results.
 // Where a process fails in one, as its context has ended, another process is down, or an Op panics

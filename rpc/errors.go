@@ -45,6 +45,9 @@ func (e *RemoteError) Error() string {
 
 // callError names the call that has failed.
 func callError(node mcd.NodeID, service string, err error) error {
+	if down, ok := errors.AsType[*memfifo.PeerDownError](err); ok && down.Reason == memfifo.Silent {
+		err = fmt.Errorf("%w (is the node up, with rpc open?)", err)
+	}
 	return fmt.Errorf("call node %d, service %s: %w", node, service, err)
 }
 

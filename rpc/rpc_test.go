@@ -193,7 +193,7 @@ func TestCall_Errors(t *testing.T) {
 		}
 		begun := time.Now()
 		c.faults[2].Cut(true)
-		fails(2, "echo", nil, memfifo.ErrPeerDown, "node 2 has not answered for 2s")
+		fails(2, "echo", nil, memfifo.ErrPeerDown, "node 2 has not answered for 2s: what was under way may be lost (is the node up, with rpc open?)")
 		if took := time.Since(begun); took > 2*memfifo.DefaultPeerTimeout {
 			t.Errorf("it took %v", took)
 		}

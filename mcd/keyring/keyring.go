@@ -143,8 +143,12 @@ func mayOwn(user, program int, sudo string) bool {
 	return user == program || user == 0 || program == 0 && sudo == strconv.Itoa(user)
 }
 
-// maxSize bounds a key file, in bytes.
-const maxSize = 1 << 16
+const (
+	// maxSize bounds a key file, in bytes.
+	maxSize = 1 << 16
+	// byteOrderMark is what some editors write before the first line.
+	byteOrderMark = "\ufeff"
+)
 
 // Parse reads the text of a key file: one key of 64 hexadecimal digits a line, the word encrypt on
 // a line of its own, comments from # on. The name is for messages.
@@ -158,7 +162,7 @@ func Parse(name string, r io.Reader) (*Ring, error) {
 		return nil, fmt.Errorf("%s: %w: it is longer than %d bytes (want %d keys at most)",
 			name, ErrFormat, maxSize, MaxKeys)
 	}
-	for i, line := range strings.Split(string(text), "\n") {
+	for i, line := range strings.Split(strings.TrimPrefix(string(text), byteOrderMark), "\n") {
 		text, _, _ := strings.Cut(line, "#")
 		switch text = strings.TrimSpace(text); {
 		case text == "":

@@ -59,6 +59,9 @@ func TestParse(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{key(1), ""},
 		{"# a comment\n\n  " + key(1) + "  # the first\r\n" + key(2) + "\nencrypt\n", ""},
+		{"\ufeff" + key(1) + "\r\nencrypt\r\n", ""},
+		{"\ufeff# a comment\n" + key(1), ""},
+		{key(1) + "\n\ufeff" + key(2), "k:2: bad key file: 67 characters"},
 		{"", "0 keys (want 1 to 4: rawlane key makes one)"},
 		{key(0), "is zero"},
 		{key(1) + "\n" + key(1), "occurs twice"},

@@ -215,7 +215,10 @@ func (l *Link) AddStation(s Station) error {
 	if l.closed.Load() {
 		return transport.ErrClosed
 	}
-	return l.addStations([]Station{s}, l.seeker.resolver)
+	if err := l.addStations([]Station{s}, l.seeker.resolver); err != nil {
+		return fmt.Errorf("%s: %w", l.Name(), err)
+	}
+	return nil
 }
 
 // addStations makes other links known, in one change of the table.
@@ -236,28 +239,27 @@ func (l *Link) addStations(all []Station, resolver *net.Resolver) error {
 	case refused == nil:
 		return nil
 	case l.stations.load().byMAC[refused.mac] == nil:
-		return fmt.Errorf("%s: add station %v: there are %d already, as many as may be",
-			l.Name(), refused.at, maxStations)
+		return fmt.Errorf("add station %v: there are %d already, as many as may be", refused.at, maxStations)
 	}
-	return fmt.Errorf("%s: add station %v: %v is known already", l.Name(), refused.at, refused.mac)
+	return fmt.Errorf("add station %v: %v is known already", refused.at, refused.mac)
 }
 
 // stationOf finds out where a station is.
 func (l *Link) stationOf(s Station, resolver *net.Resolver) (*station, error) {
 	mac := cmp.Or(s.MAC, StationMAC(s.Addr))
 	if mac.IsMulticast() {
-		return nil, fmt.Errorf("%s: add station %s: %v is a group's address", l.Name(), s.Addr, mac)
+		return nil, fmt.Errorf("add station %s: %v is a group's address", s.Addr, mac)
 	}
 	at, err := resolve(context.Background(), resolver, s.Addr)
 	if err == nil && at.Port() == 0 {
 		err = fmt.Errorf("address %q: nobody listens on port 0", s.Addr)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: add a station: %w", l.Name(), err)
+		return nil, fmt.Errorf("add a station: %w", err)
 	}
 	at = l.inZone(at)
 	if err := l.checkWay(at); err != nil {
-		return nil, fmt.Errorf("%s: add station %s: %w", l.Name(), at, err)
+		return nil, fmt.Errorf("add station %s: %w", at, err)
 	}
 	return &station{mac: mac, at: at, address: l.socket.address(at), given: true, said: true}, nil
 }

@@ -208,7 +208,7 @@ func TestOpen_Faults(t *testing.T) {
 		"station twice":             {"127.0.0.1:0", udp.Config{MAC: mac(1), Stations: []udp.Station{{Addr: "127.0.0.1:9"}, {Addr: "127.0.0.1:9"}}}, "known already", nil},
 		"station nowhere":           {"127.0.0.1:0", udp.Config{MAC: mac(1), Stations: []udp.Station{{Addr: "127.0.0.1:"}}}, "such as 10.0.0.1:7401", nil},
 		"station of a group":        {"127.0.0.1:0", udp.Config{MAC: mac(1), Stations: []udp.Station{{Addr: "127.0.0.1:9", MAC: transport.Broadcast}}}, "a group's address", nil},
-		"station of port 0":         {"127.0.0.1:0", udp.Config{MAC: mac(1), Stations: []udp.Station{{Addr: "127.0.0.1:0"}}}, "nobody listens on port 0", nil},
+		"station of port 0":         {"127.0.0.1:0", udp.Config{MAC: mac(1), Stations: []udp.Station{{Addr: "127.0.0.1:0"}}}, `udp 127.0.0.1:0: open: add a station: address "127.0.0.1:0": nobody listens on port 0`, nil},
 		"seed of port 0":            {"127.0.0.1:0", udp.Config{Seeds: []string{"127.0.0.1:0"}}, "nobody listens on port 0", nil},
 		"station of no port":        {"127.0.0.1:0", udp.Config{MAC: mac(1), Stations: []udp.Station{{Addr: "127.0.0.1:65536"}}}, "port 65536: want 65535 at most", nil},
 		"seed of no port":           {"127.0.0.1:0", udp.Config{Seeds: []string{"node2:99999999999999999999"}}, "port 99999999999999999999: want 65535 at most", nil},

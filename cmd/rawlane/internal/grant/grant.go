@@ -39,7 +39,7 @@ it by themselves: at ` + grant.DefaultSocket + `, or where
 ` + grant.EnvSocket + ` says. What a socket receives is fixed to an interface, an EtherType, clusters and
 ports; who may have which is said by the file of rules, a line for each (docs/without-root.md):
 
-  allow user alice   interface eth0   cluster 7      ports 0-99,253-255
+  allow user alice   interface eth0   cluster 7      ports 0-99,246-255
   allow group hpc    interface eth0   cluster 1-100  ports any
   allow user carol   interface eth2   cluster any    ports any   xdp yes
   limit group hpc    links 8          memory 64M

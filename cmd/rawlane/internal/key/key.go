@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -38,6 +39,9 @@ a key protects.
 			ring.Encrypt = encrypt
 			err := ring.WriteFile(args[0])
 			if errors.Is(err, fs.ErrExist) {
+				if i, e := os.Stat(args[0]); e == nil && i.IsDir() {
+					return fmt.Errorf("key file: %s is a folder (want a file in it)", args[0])
+				}
 				return fmt.Errorf("%w (nodes may use its key: give another name)", err)
 			}
 			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {

@@ -175,7 +175,7 @@ func (m *managerVerb) config(cmd *cobra.Command) (server.Config, error) {
 		return cfg, fmt.Errorf("interface %s: %w (there are: %s)", m.nic, transport.ErrNoInterface, interfaceNames())
 	}
 	if cfg.MAC, err = transport.MACFrom(i.HardwareAddr); err != nil {
-		return cfg, fmt.Errorf("interface %s: %w", m.nic, err)
+		return cfg, fmt.Errorf("interface %s: not an Ethernet interface (its address is %q)", m.nic, i.HardwareAddr)
 	}
 	return cfg, nil
 }

@@ -331,6 +331,14 @@ func TestInterfacesAreNamed(t *testing.T) {
 	}
 }
 
+// One that has no Ethernet address is said to be none.
+func TestInterfaceWithoutAnAddress(t *testing.T) {
+	_, errs, status := command(t, "manager", "--interface", "lo", "--socket=", "--listen", "127.0.0.1:0")
+	if status != cli.ExitFailed || !strings.Contains(errs, `interface lo: not an Ethernet interface (its address is "")`) {
+		t.Errorf("status %d, %s", status, errs)
+	}
+}
+
 // idOf is what "route check" says of a file.
 func idOf(t *testing.T, file string) string {
 	t.Helper()

@@ -35,7 +35,7 @@ what it has counted. A PORT is an interface with, behind a colon, what its port 
 
   eth1               in all VIDs; tags pass as they are
   eth1:access=5      untagged, in VID 5 alone
-  eth1:trunk=1,2,7   tagged, in these VIDs
+  eth1:trunk=1-4,7   tagged, in these VIDs
 
 A tag is one of 802.1Q (TPID 0x8100). Frames with a service tag of 802.1ad (0x88a8) are dropped, and
 count as not accepted.
@@ -44,7 +44,7 @@ A port whose interface is down takes no part until that is up again; the switch 
 is removed. There is no spanning tree: do not close a loop. Frames are forwarded as they are, so senders of IP
 must not leave checksums and segmentation to a NIC (ethtool -K NIC tx off).
 
-  rawlane switch eth1 eth2:access=5 eth3:trunk=1,2,7`,
+  rawlane switch eth1 eth2:access=5 eth3:trunk=1-4,7`,
 		Args: cli.Arguments(2, math.MaxInt, "a switch needs two ports at least"),
 		RunE: s.run,
 	}
@@ -106,28 +106,49 @@ func parsePorts(args []string) (ports []*switchPort, err error) {
 
 func parsePort(arg string) (*switchPort, error) {
 	name, mode, given := strings.Cut(arg, ":")
-	p := &switchPort{name: name} // in all VLANs
 	kind, list, _ := strings.Cut(mode, "=")
-	if !given && name != "" {
-		return p, nil
-	}
-	var vids []transport.VID
-	for _, field := range strings.Split(list, ",") {
-		n, err := strconv.Atoi(field)
-		if err != nil || n < 1 || n > int(transport.MaxVID) {
-			return p, cli.Misuse("port %q: VID %q: want 1 to %d", arg, field, transport.MaxVID)
-		}
-		vids = append(vids, transport.VID(n))
-	}
+	p := &switchPort{name: name} // in all VLANs
 	switch {
-	case name != "" && kind == "access" && len(vids) == 1:
-		p.kind = l2switch.Access(vids[0])
-	case name != "" && kind == "trunk":
+	case name != "" && !given:
+		return p, nil
+	case name == "" || kind != "access" && kind != "trunk":
+		return p, wrongPort(arg)
+	}
+	vids, err := parseVIDs(list)
+	switch {
+	case err != nil:
+		return p, cli.Misuse("port %q: %v", arg, err)
+	case kind == "trunk":
 		p.kind = l2switch.Trunk(vids...)
+	case len(vids) == 1:
+		p.kind = l2switch.Access(vids[0])
 	default:
-		return p, cli.Misuse("port %q: want INTERFACE, INTERFACE:access=VID or INTERFACE:trunk=VID,VID,...", arg)
+		return p, wrongPort(arg)
 	}
 	return p, nil
+}
+
+func wrongPort(arg string) error {
+	return cli.Misuse("port %q: want INTERFACE, INTERFACE:access=VID or INTERFACE:trunk=VID,VID-VID,...", arg)
+}
+
+// parseVIDs reads VIDs and ranges of them, separated by commas, as route vlans prints them.
+func parseVIDs(list string) (vids []transport.VID, err error) {
+	for _, field := range strings.Split(list, ",") {
+		first, last, isRange := strings.Cut(field, "-")
+		if !isRange {
+			last = first
+		}
+		from, err1 := strconv.ParseUint(first, 10, 16)
+		to, err2 := strconv.ParseUint(last, 10, 16)
+		if err1 != nil || err2 != nil || from < 1 || from > to || to > uint64(transport.MaxVID) {
+			return nil, fmt.Errorf("VID %q: want 1 to %d, or a range such as 2-5", field, transport.MaxVID)
+		}
+		for vid := from; vid <= to; vid++ {
+			vids = append(vids, transport.VID(vid))
+		}
+	}
+	return vids, nil
 }
 
 // switchCounters is the counters of a switch and its ports.

@@ -1,7 +1,7 @@
 // Package rules is the file that says which users may have sockets: on which interfaces, for which
 // clusters and ports. A line is a rule; what no line allows is refused.
 //
-//	allow user alice    interface eth0       cluster 7      ports 0-99,253-255
+//	allow user alice    interface eth0       cluster 7      ports 0-99,246-255
 //	allow group hpc     interface eth0,eth1  cluster 1-100  ports any
 //	allow user bob      interface any        cluster any    ports any           ethertype 0x88b6
 //	allow user carol    interface eth2       cluster any    ports any           xdp yes
