@@ -151,7 +151,7 @@ func (w *World) receiveWindow(from memfifo.Sender, rec []byte) {
 	rank, known := w.ranks[from.Node()]
 	if known && w.all[rank].err != nil {
 		w.stats.Stale++
-		w.postGone(w.all[rank], from)
+		w.postGone(from)
 		return
 	}
 	var r wire.WindowRecord
