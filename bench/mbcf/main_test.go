@@ -65,8 +65,9 @@ func TestProgram_AsInThePaper(t *testing.T) {
 func TestMBCF_3_3_Programs(t *testing.T) {
 	want := map[string]string{
 		"EP": "0.00 4.00 51.10", "MG": "9.68 4670.00 0.01", "CG": "12.69 2138.00 53.33", "IS": "13.58 466.00 99.22",
+		"LU": "1.89 1199.00 13.37",
 	}
-	if got := strings.Join(kernels, " "); got != "EP MG CG IS" {
+	if got := strings.Join(kernels, " "); got != "EP MG CG IS LU" {
 		t.Error(got)
 	}
 	tables, _ := newTables()

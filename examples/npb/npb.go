@@ -75,7 +75,7 @@ func parse(program string, args []string, stderr io.Writer) (o Options, err erro
 		return nil
 	})
 	flags.BoolVar(&o.Paper, "paper", false,
-		"as in MPI/MBCF's paper: all receives are offered to their senders; those of MG name no source")
+		"as in MPI/MBCF's paper: all receives are offered; those of MG and of LU's faces name no source")
 	if err := flags.Parse(args); err != nil {
 		return Options{}, err
 	}
