@@ -78,6 +78,7 @@ func TestGroup_LevelsUnderMasksAndWithout(t *testing.T) {
 			downOf(t, err)
 		}
 		left := without(survivors, dead)
+		time.Sleep(time.Minute) // virtual: until all have told each other of the dead
 		count("without the dead", left, barrier.Mask{}, 6)
 		count("without another one, too", without(left, 0, 0), barrier.Mask{}, 6)
 	})
