@@ -1,6 +1,7 @@
 package barrier
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -226,7 +227,7 @@ func newTraceResult(nodes []mcd.Node, all [][]barrier.Trace) *traceResult {
 		}
 	}
 	t.Generation = t.Rows[0].Generation
-	slices.SortStableFunc(t.Rows, func(a, b traceRow) int { return int(b.Left - a.Left) })
+	slices.SortStableFunc(t.Rows, func(a, b traceRow) int { return cmp.Compare(b.Left, a.Left) })
 	slices.SortStableFunc(t.Last, func(a, b lastToCome) int { return b.Count - a.Count })
 	return t
 }
@@ -261,7 +262,7 @@ func (r *traceRow) steps() string {
 		if len(s.Arrivals) == 0 {
 			continue // a step without messages to await
 		}
-		last := slices.MaxFunc(s.Arrivals, func(a, b barrier.TraceArrival) int { return int(a.At - b.At) })
+		last := slices.MaxFunc(s.Arrivals, func(a, b barrier.TraceArrival) int { return cmp.Compare(a.At, b.At) })
 		words = append(words, fmt.Sprintf("%.1f node %d", cli.Micros(s.Done-r.Left), last.Node))
 	}
 	return strings.Join(words, ", ")
