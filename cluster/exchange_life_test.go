@@ -118,11 +118,11 @@ func TestExchanger_BlobOfOneLife(t *testing.T) {
 			}()
 			m := &mortal{dead: make(chan struct{})}
 			m.left.Store(frames)
-			e, b := l.begin(1, cluster.ExchangerConfig{}, func(link transport.Link) transport.Link { m.Link = link; return m })
-			go func() { _, _ = b.Exchange(ctx, bytes.Repeat([]byte("1"), 20_000)) }()
+			e, dies := l.begin(1, cluster.ExchangerConfig{}, func(link transport.Link) transport.Link { m.Link = link; return m })
+			go func() { _, _ = dies.Exchange(ctx, bytes.Repeat([]byte("1"), 20_000)) }()
 			<-m.dead
 			_ = e.Close()
-			_, b = l.begin(1, cluster.ExchangerConfig{}, nil)
+			_, b := l.begin(1, cluster.ExchangerConfig{}, nil)
 			all, err := b.Exchange(ctx, bytes.Repeat([]byte("2"), 20_000))
 			if err != nil || string(all[0]) != "a" {
 				t.Errorf("dead after %d frames: the next life: %q, %v", frames, all, err)
