@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -32,17 +31,12 @@ func (l *tagList) Set(text string) error {
 			*l = append(*l, transport.Untagged)
 			continue
 		}
-		first, last, isRange := strings.Cut(field, "-")
-		if !isRange {
-			last = first
-		}
-		from, err1 := strconv.ParseUint(first, 10, 16)
-		to, err2 := strconv.ParseUint(last, 10, 16)
-		if err1 != nil || err2 != nil || from > to || to > uint64(transport.MaxVID) {
+		first, last, ok := cli.ParseSpan(field, 0, uint16(transport.MaxVID))
+		if !ok {
 			return fmt.Errorf("%q: want VIDs of 0 (priority only) to %d, ranges such as 2-5, or %s",
 				field, transport.MaxVID, untaggedWord)
 		}
-		for vid := from; vid <= to; vid++ {
+		for vid := first; vid <= last; vid++ {
 			*l = append(*l, transport.Tagged(transport.Tag{VID: transport.VID(vid)}))
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -135,16 +134,11 @@ func wrongPort(arg string) error {
 // parseVIDs reads VIDs and ranges of them, separated by commas, as route vlans prints them.
 func parseVIDs(list string) (vids []transport.VID, err error) {
 	for _, field := range strings.Split(list, ",") {
-		first, last, isRange := strings.Cut(field, "-")
-		if !isRange {
-			last = first
-		}
-		from, err1 := strconv.ParseUint(first, 10, 16)
-		to, err2 := strconv.ParseUint(last, 10, 16)
-		if err1 != nil || err2 != nil || from < 1 || from > to || to > uint64(transport.MaxVID) {
+		first, last, ok := cli.ParseSpan(field, 1, uint16(transport.MaxVID))
+		if !ok {
 			return nil, fmt.Errorf("VID %q: want 1 to %d, or a range such as 2-5", field, transport.MaxVID)
 		}
-		for vid := from; vid <= to; vid++ {
+		for vid := first; vid <= last; vid++ {
 			vids = append(vids, transport.VID(vid))
 		}
 	}
