@@ -1,9 +1,6 @@
 package main
 
-import (
-	"fmt"
-	"math/bits"
-)
+import "github.com/rawlane/rawlane/examples/npb"
 
 // span is the numbers from first to before end: rows or columns of the matrix.
 type span struct{ first, end int }
@@ -19,11 +16,10 @@ type grid struct {
 
 // newGrid returns the place of a rank of a number of processes: a power of two.
 func newGrid(rank, processes int) (g grid, err error) {
-	if bits.OnesCount(uint(processes)) != 1 {
-		return g, fmt.Errorf("%d processes: CG wants a power of two, such as %d",
-			processes, 1<<(bits.Len(uint(processes))-1))
+	power, err := npb.PowerOfTwo("CG", processes)
+	if err != nil {
+		return g, err
 	}
-	power := bits.Len(uint(processes)) - 1
 	g.rows = 1 << (power / 2)
 	g.columns = processes / g.rows
 	g.row, g.column = rank/g.columns, rank%g.columns

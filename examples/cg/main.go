@@ -77,7 +77,7 @@ func solve(ctx context.Context, c *mpi.Comm, p problem, out io.Writer) (r npb.Re
 
 // verify returns what is wrong with a result.
 func (p *problem) verify(zeta float64) error {
-	if off := math.Abs(zeta-p.zeta) / p.zeta; !(off <= tolerance) { // nor if it is no number
+	if npb.IsOff(zeta, p.zeta, tolerance) {
 		return fmt.Errorf("zeta is %.13f, want %.13f", zeta, p.zeta)
 	}
 	return nil

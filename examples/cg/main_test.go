@@ -66,22 +66,14 @@ func TestProgram_NoPowerOfTwo(t *testing.T) {
 func TestMBCF_3_3_MessagesOfCG(t *testing.T) {
 	const rows = 7000 // class W; its rows have few elements here, as messages do not depend on them
 	for _, ranks := range []int{1, 2, 4, 8} {
-		var got npb.Timed
-		kernel := func(ctx context.Context, c *mpi.Comm, _ npb.Options, out io.Writer) (r npb.Result, err error) {
+		got, err := npb.Part(t.Context(), ranks, func(c *mpi.Comm) (func(context.Context) error, error) {
 			s, err := newSolver(c, problem{rows: rows, nonzeros: 1, shift: 12})
-			if err != nil {
-				return r, err
-			}
-			timed, err := npb.Measure(ctx, c, func() error {
-				_, err := s.power(ctx, 1, out)
+			return func(ctx context.Context) error {
+				_, err := s.power(ctx, 1, io.Discard)
 				return err
-			})
-			if c.Rank() == 0 {
-				got = timed
-			}
-			return r, err
-		}
-		if err := npb.Run(t.Context(), ranks, "CG", kernel, "S", io.Discard); err != nil {
+			}, err
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 		messages, bytes := messagesOfCG(rows, uint64(ranks))

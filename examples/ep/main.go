@@ -14,7 +14,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 
 	"github.com/rawlane/rawlane/examples/npb"
@@ -78,7 +77,7 @@ func (p *problem) verify(got *tallies) error {
 		{"the sum of the second numbers", got.y, p.want.y},
 		{"the number of pairs", got.pairs(), p.want.pairs()},
 	} {
-		if off := math.Abs(c.got-c.want) / c.want; !(off <= tolerance) { // nor if it is no number
+		if npb.IsOff(c.got, c.want, tolerance) {
 			return fmt.Errorf("%s is %.15E, want %.15E", c.what, c.got, c.want)
 		}
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"math"
 	"testing"
 
@@ -16,19 +15,15 @@ func onRanks(
 	t *testing.T, ranks, edge int, anySource bool, do func(context.Context, *solver) error,
 ) (got npb.Timed) {
 	t.Helper()
-	kernel := func(ctx context.Context, c *mpi.Comm, _ npb.Options, _ io.Writer) (r npb.Result, err error) {
+	got, err := npb.Part(t.Context(), ranks, func(c *mpi.Comm) (func(context.Context) error, error) {
 		s, err := newSolver(c, problem{edge: edge, step: 1e-3}, anySource)
 		if err != nil {
-			return r, err
+			return nil, err
 		}
 		s.set(initial)
-		timed, err := npb.Measure(ctx, c, func() error { return do(ctx, s) })
-		if c.Rank() == 0 {
-			got = timed
-		}
-		return npb.Result{Timed: timed}, err
-	}
-	if err := npb.Run(t.Context(), ranks, "LU", kernel, "S", io.Discard); err != nil {
+		return func(ctx context.Context) error { return do(ctx, s) }, nil
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	return got

@@ -2,7 +2,8 @@ package main
 
 import (
 	"fmt"
-	"math/bits"
+
+	"github.com/rawlane/rawlane/examples/npb"
 )
 
 // axes of the cube of points. The cube is cut along the first two.
@@ -29,11 +30,10 @@ type grid struct {
 // three points along an axis. A block at the end of the cube has a point of its surface, and two
 // inside that its neighbour needs.
 func newGrid(rank, processes, edge int) (g grid, err error) {
-	if bits.OnesCount(uint(processes)) != 1 {
-		return g, fmt.Errorf("%d processes: LU wants a power of two, such as %d",
-			processes, 1<<(bits.Len(uint(processes))-1))
+	power, err := npb.PowerOfTwo("LU", processes)
+	if err != nil {
+		return g, err
 	}
-	power := bits.Len(uint(processes)) - 1
 	y := power / 2
 	x := power - y
 	if edge>>x < 3 {

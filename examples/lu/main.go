@@ -21,7 +21,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 
 	"github.com/rawlane/rawlane/examples/npb"
 	"github.com/rawlane/rawlane/mpi"
@@ -103,7 +102,7 @@ func solve(ctx context.Context, c *mpi.Comm, p problem, paper bool, out io.Write
 func (p *problem) verify(got outcome) error {
 	var wrong []error
 	check := func(what string, got, want float64) {
-		if off := math.Abs(got-want) / want; !(off <= tolerance) { // nor if it is no number
+		if npb.IsOff(got, want, tolerance) {
 			wrong = append(wrong, fmt.Errorf("%s is %.13E, want %.13E", what, got, want))
 		}
 	}

@@ -16,18 +16,11 @@ func onRanks(
 	t *testing.T, ranks, edge int, anySource bool, do func(context.Context, *solver) error,
 ) (got npb.Timed) {
 	t.Helper()
-	kernel := func(ctx context.Context, c *mpi.Comm, _ npb.Options, _ io.Writer) (r npb.Result, err error) {
+	got, err := npb.Part(t.Context(), ranks, func(c *mpi.Comm) (func(context.Context) error, error) {
 		s, err := newSolver(c, edge, anySource)
-		if err != nil {
-			return r, err
-		}
-		timed, err := npb.Measure(ctx, c, func() error { return do(ctx, s) })
-		if c.Rank() == 0 {
-			got = timed
-		}
-		return npb.Result{Timed: timed}, err
-	}
-	if err := npb.Run(t.Context(), ranks, "MG", kernel, "S", io.Discard); err != nil {
+		return func(ctx context.Context) error { return do(ctx, s) }, err
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	return got

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"math/bits"
+
+	"github.com/rawlane/rawlane/examples/npb"
 )
 
 const axes = 3
@@ -16,11 +18,10 @@ type grid struct {
 // newGrid returns the place of a rank of a number of processes: a power of two, that leaves each
 // four points of an edge, and so enough to choose charges among.
 func newGrid(rank, processes, edge int) (g grid, err error) {
-	if bits.OnesCount(uint(processes)) != 1 {
-		return g, fmt.Errorf("%d processes: MG wants a power of two, such as %d",
-			processes, 1<<(bits.Len(uint(processes))-1))
+	power, err := npb.PowerOfTwo("MG", processes)
+	if err != nil {
+		return g, err
 	}
-	power := bits.Len(uint(processes)) - 1
 	x := power / 3
 	y := (power - x) / 2
 	g.processes = [axes]int{1 << x, 1 << y, 1 << (power - x - y)}

@@ -18,7 +18,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 
 	"github.com/rawlane/rawlane/examples/npb"
 	"github.com/rawlane/rawlane/mpi"
@@ -80,7 +79,7 @@ func solve(ctx context.Context, c *mpi.Comm, p problem, paper bool, out io.Write
 
 // verify returns what is wrong with a result.
 func (p *problem) verify(norm float64) error {
-	if off := math.Abs(norm-p.norm) / p.norm; !(off <= p.tolerance) { // nor if it is no number
+	if npb.IsOff(norm, p.norm, p.tolerance) {
 		return fmt.Errorf("the norm is %.13E, want %.13E", norm, p.norm)
 	}
 	return nil

@@ -11,6 +11,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
+	"math/bits"
 	"os"
 	"slices"
 	"strings"
@@ -45,6 +47,40 @@ func Main(name string, kernel Kernel) {
 // Run is Main for tests: on a fabric.
 func Run(ctx context.Context, ranks int, name string, kernel Kernel, class string, out io.Writer) error {
 	return start.Run(ctx, start.Config{Nodes: ranks}, program(name, kernel, Options{Class: class}, out))
+}
+
+// Part is Run of a part of a benchmark: begin returns each rank's, and Part what they take.
+func Part(
+	ctx context.Context, ranks int, begin func(*mpi.Comm) (part func(context.Context) error, err error),
+) (got Timed, err error) {
+	kernel := func(ctx context.Context, c *mpi.Comm, _ Options, _ io.Writer) (r Result, err error) {
+		part, err := begin(c)
+		if err != nil {
+			return r, err
+		}
+		r.Timed, err = Measure(ctx, c, func() error { return part(ctx) })
+		if c.Rank() == 0 {
+			got = r.Timed
+		}
+		return r, err
+	}
+	err = Run(ctx, ranks, "part", kernel, "S", io.Discard)
+	return got, err
+}
+
+// PowerOfTwo returns which power of two the number of a benchmark's processes is.
+func PowerOfTwo(name string, processes int) (power int, err error) {
+	power = bits.Len(uint(processes)) - 1
+	if processes != 1<<power {
+		return 0, fmt.Errorf("%d processes: %s wants a power of two, such as %d", processes, name, 1<<power)
+	}
+	return power, nil
+}
+
+// IsOff reports whether a result differs from the one that is wanted by more than the tolerance,
+// which is relative, or is no number.
+func IsOff(got, want, tolerance float64) bool {
+	return !(math.Abs(got-want)/want <= tolerance)
 }
 
 // classes are the sizes of the problems: a sample, a workstation's, and the smallest real one.
