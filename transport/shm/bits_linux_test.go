@@ -155,6 +155,28 @@ func TestClose_GivesMemoryBack(t *testing.T) {
 	}
 }
 
+// Memory is retired once, though the Poll that is to forget a station goes on while the link closes.
+func TestClose_WhilePollForgets(t *testing.T) {
+	dir := Folder(t)
+	l, other := opened(t, dir, 1), opened(t, dir, 2)
+	eventually(t, "they do not meet", func() bool { return len(other.Stations()) == 1 })
+	if _, err := other.Send([]transport.Frame{{Dst: l.mac}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	frames := make([]transport.Frame, 2)
+	eventually(t, "the station is not to be forgotten", func() bool { return len(l.over) > 0 || l.pollMemory(frames) < 0 })
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l.giveBack() // of a Poll that was called before
+	if n := len(l.memories.spare); n != 4 {
+		t.Errorf("%d mappings are to be used again, want 4: a bell, and of the other link a bell and two rings", n)
+	}
+}
+
 // Close gives all descriptors back: of links that have met, and of one that could not be opened.
 func TestClose_GivesDescriptorsBack(t *testing.T) {
 	dir := Folder(t)
@@ -236,9 +258,7 @@ func TestStation_LeavesFramesThatNobodyPolls(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(other.Stations()) != 1 {
-			t.Fatalf("the %d-th station does not meet the link: %v", round+1, l.MeetErr())
-		}
+		eventually(t, fmt.Sprintf("station %d does not meet the link", round), func() bool { return len(other.Stations()) == 1 })
 		for _, dst := range []transport.MAC{transport.Broadcast, l.mac, {2, 0, 0, 0, 0, 99}} { // the last is nobody's
 			if _, err := other.Send([]transport.Frame{{Dst: dst, Payload: []byte("last")}}); err != nil {
 				t.Fatal(err)

@@ -319,9 +319,7 @@ func (l *Link) release() {
 	defer l.mu.Unlock()
 	for i := range l.sources {
 		if s := l.sources[i].Load(); s != nil {
-			l.lost += s.reader.Dropped()
-			l.sources[i].Store(nil)
-			l.memories.retire(s.memory)
+			l.free(s)
 		}
 	}
 	l.memories.retire(l.bellPage)

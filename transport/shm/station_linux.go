@@ -241,10 +241,13 @@ func (l *Link) forget(s *source) {
 	l.free(s)
 }
 
-// free is forget, for who holds mu.
+// free is forget, for who holds mu. Close frees what a Poll that is in progress forgets behind it:
+// memory that was retired twice would be the place of two others.
 func (l *Link) free(s *source) {
+	if !l.sources[s.bit].CompareAndSwap(s, nil) {
+		return
+	}
 	l.lost += s.reader.Dropped()
-	l.sources[s.bit].Store(nil)
 	l.memories.retire(s.memory)
 	l.bits[s.bit] = false
 }
