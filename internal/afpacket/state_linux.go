@@ -60,11 +60,34 @@ func (s *linkState) look(fd int) error {
 }
 
 // askInterface asks something of an interface in the socket's network namespace, which need not be
-// this thread's. The name is looked up first: it may have changed.
+// this thread's.
 func askInterface(fd, index int, what uint) (answer unix.Ifreq, err error) {
-	answer.SetUint32(uint32(index))
-	if err = unix.IoctlIfreq(fd, unix.SIOCGIFNAME, &answer); err == nil {
-		err = unix.IoctlIfreq(fd, what, &answer)
+	return askByName(index, what, func(what uint, r unix.Ifreq) (unix.Ifreq, error) {
+		err := unix.IoctlIfreq(fd, what, &r)
+		return r, err
+	})
+}
+
+// renames is how often an interface is asked at most that has another name each time.
+const renames = 8
+
+// askByName asks by the interface's name, as the system wants it. An interface that is renamed
+// meanwhile is not gone, and another one may have the name that it had: it is asked again.
+func askByName(
+	index int, what uint, ask func(what uint, r unix.Ifreq) (unix.Ifreq, error),
+) (answer unix.Ifreq, err error) {
+	var byIndex unix.Ifreq
+	byIndex.SetUint32(uint32(index))
+	name, gone := ask(unix.SIOCGIFNAME, byIndex)
+	for range renames {
+		if gone != nil {
+			return answer, gone
+		}
+		before := name
+		answer, err = ask(what, name)
+		if name, gone = ask(unix.SIOCGIFNAME, byIndex); gone == nil && name == before {
+			break
+		}
 	}
 	return answer, err
 }
