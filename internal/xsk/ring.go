@@ -22,7 +22,8 @@ type offsets struct{ producer, consumer, desc, flags uint64 }
 // entry is what a ring holds: the fill and the completion ring hold addresses.
 type entry interface{ uint64 | Desc }
 
-// ring is a queue in memory that two sides share. Both indices count up for ever, modulo 2^32.
+// ring is a queue in memory that two sides share. Both indices count up for ever, modulo 2^32. That
+// of the other side is not trusted: a process may have the socket that another one has made.
 type ring[T entry] struct {
 	producer, consumer, flags *uint32
 	entries                   []T
@@ -44,11 +45,16 @@ func newRing[T entry](memory []byte, at offsets, entries int) ring[T] {
 // NeedWakeup reports whether the kernel looks at the ring only when it is called.
 func (r *ring[T]) NeedWakeup() bool { return atomic.LoadUint32(r.flags)&needWakeup != 0 }
 
+// between returns how far an index is ahead of another: no further than the ring is long.
+func (r *ring[T]) between(behind, ahead uint32) int {
+	return int(min(ahead-behind, uint32(len(r.entries))))
+}
+
 // Producer is the program's end of a ring that the kernel consumes: fill or tx.
 type Producer[T entry] struct{ ring[T] }
 
 // Waiting returns how many entries the kernel has not taken yet.
-func (p *Producer[T]) Waiting() int { return int(p.next - atomic.LoadUint32(p.consumer)) }
+func (p *Producer[T]) Waiting() int { return p.between(atomic.LoadUint32(p.consumer), p.next) }
 
 // Room returns how many entries fit.
 func (p *Producer[T]) Room() int { return len(p.entries) - p.Waiting() }
@@ -77,7 +83,7 @@ func (p *Producer[T]) Submit() { atomic.StoreUint32(p.producer, p.next) }
 type Consumer[T entry] struct{ ring[T] }
 
 // Ready returns how many entries there are to take.
-func (c *Consumer[T]) Ready() int { return int(atomic.LoadUint32(c.producer) - c.next) }
+func (c *Consumer[T]) Ready() int { return c.between(c.next, atomic.LoadUint32(c.producer)) }
 
 // Take returns the next entry, of those that are ready.
 func (c *Consumer[T]) Take() T {

@@ -142,3 +142,18 @@ func FuzzFrame(f *testing.F) {
 		}
 	})
 }
+
+// What the other side writes into the indices, whatever it is, is no more entries than the ring has:
+// the memory is shared with whoever has the socket's descriptor.
+func TestRing_IndicesAreNotTrusted(t *testing.T) {
+	for _, index := range []uint32{0, 1, 4, 5, 1 << 31, ^uint32(0)} {
+		p, c := ends(4, 0)
+		*p.consumer, *c.producer = index, index
+		if p.Room() < 0 || p.Room() > 4 || p.Waiting() > 4 || len(p.Withdraw(99, nil)) > 4 {
+			t.Errorf("consumer %d: room for %d of 4, %d wait", index, p.Room(), p.Waiting())
+		}
+		if c.Ready() > 4 {
+			t.Errorf("producer %d: %d of 4 ready", index, c.Ready())
+		}
+	}
+}

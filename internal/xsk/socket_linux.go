@@ -250,8 +250,8 @@ func (s *Socket) Frame(d Desc) (b []byte, chunk uint64, ok bool) {
 // chunks of the fill ring in order. It is for a look ahead; the frame is where its descriptor says.
 func (s *Socket) Expected() []byte {
 	const beginning = 128
-	at := s.Fill.entries[s.Received.next&s.Fill.mask] + headroom
-	if at+beginning > uint64(len(s.memory)) {
+	at, end := s.Fill.entries[s.Received.next&s.Fill.mask]+headroom, uint64(len(s.memory))
+	if at > end || end-at < beginning {
 		return nil
 	}
 	return s.memory[at : at+beginning]

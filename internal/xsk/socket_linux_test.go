@@ -29,3 +29,19 @@ func TestChunkFor(t *testing.T) {
 		t.Errorf("the longest frame that a NIC writes is %d bytes, want %d", MaxFrame(true), whole-4)
 	}
 }
+
+// Where the next frame is expected is memory of the socket, or nothing, whatever is in the ring.
+func TestExpected_IsMemory(t *testing.T) {
+	const size = 2 * minChunk
+	for addr, want := range map[uint64]int{
+		0: 128, minChunk: 128, size - headroom - 128: 128, size - headroom: 0, size: 0, 1 << 62: 0,
+		^uint64(0) - headroom: 0, // behind its headroom are the last addresses that there are
+	} {
+		s := Socket{memory: make([]byte, size)}
+		s.Fill, _ = ends(2, 0)
+		s.Fill.entries[0] = addr
+		if b := s.Expected(); len(b) != want {
+			t.Errorf("address %#x: %d bytes, want %d", addr, len(b), want)
+		}
+	}
+}
