@@ -1,6 +1,8 @@
 package afpacket
 
 import (
+	"fmt"
+	"math"
 	"math/bits"
 
 	"golang.org/x/sys/unix"
@@ -42,6 +44,10 @@ func (r RingLayout) SetUp(fd int) error { return r.setUp(fd, unix.PACKET_RX_RING
 func (r RingLayout) SetUpSending(fd int) error { return r.setUp(fd, unix.PACKET_TX_RING) }
 
 func (r RingLayout) setUp(fd, option int) error {
+	if r.Slots > math.MaxInt/r.SlotSize {
+		return fmt.Errorf("%d slots of %d bytes are more than this program can address (ask for fewer)",
+			r.Slots, r.SlotSize)
+	}
 	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_VERSION, unix.TPACKET_V2); err != nil {
 		return err
 	}
