@@ -55,8 +55,8 @@ func runAlike(
 		err = part(running)
 	}
 	if err != nil && !errors.Is(err, errNotAlike) {
-		// It may be how another node has ended that has failed the part; its word is under way. Where
-		// the endpoint has ended, which Linger tells, that has failed the part, too.
+		// It may be how another node has ended that has failed the part; its word is under way.
+		// An endpoint that has ended, which Linger tells, has failed the part, too.
 		_ = Linger(running, ep, hearTime)
 	}
 	var told *endedError
