@@ -95,6 +95,11 @@ func (a *Attachment) open(ifi *afpacket.Interface) (err error) {
 	if err := a.attach(ifi); err != nil {
 		return err
 	}
+	if a.cfg.Shared {
+		if err := a.mayHandOver(); err != nil {
+			return err
+		}
+	}
 	if !a.cfg.NoVLANs { // by the one that holds the program: another Open may fail beside this one
 		if err := a.nic.keepTags(); err != nil {
 			return err

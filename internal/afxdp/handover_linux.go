@@ -2,8 +2,12 @@ package afxdp
 
 import (
 	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rawlane/rawlane/internal/xsk"
+	"github.com/rawlane/rawlane/transport"
 )
 
 // Bytes is how much of the system's memory the sockets of so many queues take.
@@ -13,6 +17,21 @@ func Bytes(queues, chunk, slots int) (n int) {
 		n += cfg.Bytes()
 	}
 	return n
+}
+
+var errHandover = fmt.Errorf("hand over the sockets of AF_XDP: %w (needs Linux 6.4 or later: before, no other "+
+	"process can map the rings of a socket that is bound; use link ring)", transport.ErrNotSupported)
+
+// mayHandOver returns an error if another process can make nothing of the sockets, which are bound.
+func (a *Attachment) mayHandOver() error {
+	err := a.sockets[0].Adoptable()
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, unix.EBUSY):
+		return errHandover
+	}
+	return Explain("hand over the sockets of AF_XDP", err)
 }
 
 // Descriptors are what another process needs to use shared sockets: that of the program's

@@ -126,6 +126,19 @@ func Adopt(cfg Config, fd, memory int) (_ *Socket, err error) {
 	return s, nil
 }
 
+// Adoptable returns the error that Adopt of this socket has in another process. Before Linux 6.4
+// that is EBUSY: nobody maps the rings of a socket that is bound.
+func (s *Socket) Adoptable() error {
+	again := &Socket{cfg: s.cfg, FD: s.FD}
+	errs := []error{again.mapRings()}
+	for _, m := range again.maps {
+		if m != nil {
+			errs = append(errs, unix.Munmap(m))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // register gives the kernel the memory for frames.
 func (s *Socket) register() error {
 	at := uintptr(unsafe.Pointer(&s.memory[0]))

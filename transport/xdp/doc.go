@@ -27,10 +27,10 @@
 // "setcap cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock+ep PROGRAM". CAP_IPC_LOCK is for NICs with
 // several receive queues, each of which has locked memory of its own (Config.Slots pages or half
 // pages; ulimit -l bounds that of a user without it). Other users' programs have links by the
-// service of package grant, where its rules say so. Linux 5.9 or later. An interface runs one
-// XDP program, so it has one link of this package, for one EtherType, and a second Open says who
-// has it. Programs of a host that share an interface all use package ring: beside a link of this
-// package, one of ring or packet receives nothing of the same EtherType.
+// service of package grant, where its rules say so. Linux 5.9 or later; by a grant 6.4 or later. An
+// interface runs one XDP program, so it has one link of this package, for one EtherType, and a
+// second Open says who has it. Programs of a host that share an interface all use package ring:
+// beside a link of this package, one of ring or packet receives nothing of the same EtherType.
 //
 // What the link changes on the system (the program, group membership, promiscuous mode) the kernel
 // undoes when the process ends, however it ends. One setting is undone by Close alone: NICs that

@@ -56,7 +56,8 @@ func runAlike(
 	}
 	if err != nil && !errors.Is(err, errNotAlike) {
 		// It may be how another node has ended that has failed the part; its word is under way.
-		err = errors.Join(err, Linger(running, ep, hearTime))
+		// An endpoint that has ended, which Linger tells, has failed the part, too.
+		_ = Linger(running, ep, hearTime)
 	}
 	var told *endedError
 	switch {

@@ -104,6 +104,20 @@ func TestRunAlike_FailsByTheEnd(t *testing.T) {
 	})
 }
 
+// A part that fails as the endpoint has ended says why, and nobody says it again.
+func TestRunAlike_TheEndpointEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ep := mcdtest.Open(t, 1, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})[0]
+		failed := errors.New("barrier 0: all links are gone")
+		err := runAlike(t.Context(), ep, "rawlane", func(context.Context) error {
+			return errors.Join(failed, ep.Close())
+		})
+		if err == nil || err.Error() != failed.Error() {
+			t.Errorf("%v, want %v alone", err, failed)
+		}
+	})
+}
+
 // A node whose part is done is not told of one that ends behind it.
 func TestRunAlike_DoneIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
