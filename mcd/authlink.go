@@ -151,6 +151,7 @@ func (l *authLink) load(f *transport.Frame) {
 		Sent:      transport.OptionalTagFromTCI(h.Tagged, h.TCI),
 		Received:  f.OptionalTag,
 		Bytes:     f.Payload[:wire.AuthHeaderLen+len(h.Payload)],
+		Elsewhere: l.roamer != nil && f.Origin != 0,
 	}
 }
 
@@ -243,9 +244,9 @@ const (
 )
 
 // transmit sends the contact frames in out, to where the received frame came from that they answer,
-// if there is one. Those to another node that has this link's address are broadcast: a switch sends
-// none back to where it learned that address. What the link refuses is lost: challenges are
-// repeated.
+// if there is one, but for those to where the link has the address. Those to another node that has
+// this link's address are broadcast: a switch sends none back to where it learned that address.
+// What the link refuses is lost: challenges are repeated.
 func (l *authLink) transmit(now monotime.Time, received *transport.Frame) {
 	e := l.e
 	for i := range l.out {
@@ -265,7 +266,7 @@ func (l *authLink) transmit(now monotime.Time, received *transport.Frame) {
 		*f = e.frame(l.nic, dst, tag)
 		f.Payload = l.memory
 		switch {
-		case received != nil && received.Src == s.Dst:
+		case received != nil && received.Src == s.Dst && !s.Known:
 			f.Answers = received
 		case s.Origin != 0:
 			f.Answers = &transport.Frame{Src: s.Dst, Origin: s.Origin}

@@ -119,6 +119,7 @@ func endsInFlush(t *testing.T, ctx context.Context, end func()) bool {
 		returned = true
 	})
 	if returned {
+		must(t, errors.Join(eps[0].Close(), eps[1].Close())) // among many open ones none polls
 		return false
 	}
 	must(t, while(eps, func() error { return errors.Join(d[0].Flush(ctx), d[1].Flush(ctx)) }))

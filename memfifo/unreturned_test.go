@@ -220,7 +220,7 @@ func TestClose_ThatDoesNotReturn(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: then Open: %v", name, err)
 			}
-			must(t, errors.Join(again.Close(), d[0].Close()))
+			must(t, errors.Join(again.Close(), d[0].Close(), eps[0].Close(), eps[1].Close())) // among many open ones none polls
 		}
 	}
 }

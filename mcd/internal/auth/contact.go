@@ -16,8 +16,10 @@ type Send struct {
 	Body wire.ContactBody
 	// Tag is the one to send it with, if Answer is set: that of the frame that it answers. Others
 	// go as the router says.
-	Tag     transport.OptionalTag
-	Answer  bool
+	Tag    transport.OptionalTag
+	Answer bool
+	// Known has an answer go to where the link has the address, not to where the frame came from.
+	Known   bool
 	Origin  uint32 // of a frame that it answers besides, or 0
 	Counter uint64 // for SealContact
 }
@@ -173,7 +175,9 @@ func (v *Verifier) Contact(now monotime.Time, f *Frame, w *wire.Auth, out []Send
 // challenged answers a challenge. Anybody can send again what was recorded of incarnations that are
 // gone, and use up what strangers are answered from. A node that has begun just then is challenged
 // itself, once its address has no open challenge. With its answer it is known, and what it asks
-// again is answered from another budget, each challenge once.
+// again is answered from another budget, each challenge once. One that came from elsewhere than the
+// link has the address may have been relayed: it is answered there, too. Else a relay whose copy is
+// quicker would keep the node from being heard directly.
 func (v *Verifier) challenged(
 	now monotime.Time, f *Frame, w *wire.Auth, body *wire.ContactBody, out []Send,
 ) (Verdict, []Send) {
@@ -196,6 +200,11 @@ func (v *Verifier) challenged(
 		Body: wire.ContactBody{Flags: wire.ContactResponse, Response: body.Challenge, EchoedAge: body.Age}}
 	if known {
 		s.challenged = w.Counter
+		if f.Elsewhere {
+			again := reply
+			again.Known = true
+			out = append(out, v.send(again))
+		}
 	} else if a := v.ask(now, f.Src); a != nil {
 		reply.Body.Flags |= wire.ContactChallenge
 		reply.Body.Challenge, reply.Body.Age = a.nonce, v.age(now)

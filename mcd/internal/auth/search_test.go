@@ -93,6 +93,42 @@ func TestSearch_OutlivesItsStation(t *testing.T) {
 	}
 }
 
+// A challenge that came from elsewhere is answered there, and where the link has the station: once, by
+// two frames. One that came from there is answered there alone, and so is one of a node that is not
+// known to be alive.
+func TestContact_AnswersAlsoWhereTheStationIs(t *testing.T) {
+	for _, c := range []struct {
+		known, elsewhere bool
+		want             []bool // of each answer: it goes to where the link has the station
+	}{{true, true, []bool{true, false}}, {true, false, []bool{false}}, {false, true, []bool{false}}} {
+		a, b := newNode(t, "a", 1, false, secret(1)), newNode(t, "b", 2, false, secret(1))
+		w := newNetwork(a, b)
+		if c.known {
+			w.deliver(b.send(a.mac, "one"))
+			expect(t, a, "one")
+		}
+		f := n0(b.seal(w.now, b.v.Search(w.now, a.mac, 7, nil)))
+		for turn, want := range [][]bool{c.want, nil} {
+			var h wire.Header
+			var asked wire.Auth
+			wire.ParseAuth(f.bytes, &h, &asked)
+			r := Frame{Addresses: f.Addresses, Bytes: f.bytes, Elsewhere: c.elsewhere}
+			_, out := a.v.Contact(w.now, &r, &asked, nil)
+			var got []bool
+			counters := map[uint64]bool{}
+			for _, s := range out {
+				got, counters[s.Counter] = append(got, s.Known), true
+				if s.Dst != b.mac || !s.Answer || !s.Body.Has(wire.ContactResponse) {
+					t.Errorf("%+v: %+v is no answer", c, s)
+				}
+			}
+			if c.known && !slices.Equal(got, want) || turn == 0 && (!slices.Equal(got, want) || len(counters) != len(out)) {
+				t.Errorf("%+v, turn %d: answers %v, want %v", c, turn, got, want)
+			}
+		}
+	}
+}
+
 // The sum over a place is of one frame and one cluster alone, and of no place that is not known.
 func TestPlaceSum(t *testing.T) {
 	k := NewKey(secret(1), cluster)

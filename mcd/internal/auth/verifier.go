@@ -72,6 +72,8 @@ type Frame struct {
 	Answers  bool                  // of a contact frame: its sender has answered what it was asked just now
 	counter  uint64                // of a held frame
 	key      *Key                  // of an accepted frame: what it is sealed with
+	// Elsewhere is set if it did not come from where the link has the station, if anywhere.
+	Elsewhere bool
 }
 
 // Config of a verifier.
