@@ -100,5 +100,10 @@ func (v *coverage) sent() Checksum {
 }
 
 // Checksum returns how much of the messages that leave by link nic is covered now: ChecksumPayload,
-// as with keys, or ChecksumHeader.
-func (e *Endpoint) Checksum(nic int) Checksum { return e.nics[nic].coverage.sent() }
+// as with keys, or ChecksumHeader. It is ChecksumAuto if there is no such link.
+func (e *Endpoint) Checksum(nic int) Checksum {
+	if e.checkNIC(nic) != nil {
+		return ChecksumAuto
+	}
+	return e.nics[nic].coverage.sent()
+}

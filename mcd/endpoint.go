@@ -350,15 +350,34 @@ func (e *Endpoint) linkRoom() int {
 	return cacheLine + transport.HeaderLen
 }
 
-// NICs returns the number of links.
+// NICs returns the number of links, which are numbered from 0. For a number that no link has,
+// methods that return an error return one, and all others the zero value.
 func (e *Endpoint) NICs() int { return len(e.nics) }
 
-// MAC returns the endpoint's own address on the network of link nic.
-func (e *Endpoint) MAC(nic int) transport.MAC { return e.nics[nic].mac }
+// checkNIC returns an error if the endpoint has no such link.
+func (e *Endpoint) checkNIC(nic int) error {
+	if nic < 0 || nic >= len(e.nics) {
+		return fmt.Errorf("NIC %d: the endpoint has %d, numbered from 0", nic, len(e.nics))
+	}
+	return nil
+}
+
+// MAC returns the endpoint's own address on the network of link nic. It is the zero MAC if there is
+// no such link.
+func (e *Endpoint) MAC(nic int) transport.MAC {
+	if e.checkNIC(nic) != nil {
+		return transport.MAC{}
+	}
+	return e.nics[nic].mac
+}
 
 // Interface returns the index of the network interface that link nic is attached to, and its
-// network namespace, as transport.Attached does. ok is false if the link has none.
+// network namespace, as transport.Attached does. ok is false if the link has none, and if there is
+// no such link.
 func (e *Endpoint) Interface(nic int) (index int, namespace string, ok bool) {
+	if e.checkNIC(nic) != nil {
+		return 0, "", false
+	}
 	a, ok := transport.As[transport.Attached](e.nics[nic].link)
 	if ok {
 		index, namespace = a.Interface()
@@ -366,8 +385,13 @@ func (e *Endpoint) Interface(nic int) (index int, namespace string, ok bool) {
 	return index, namespace, ok
 }
 
-// LinkCounters returns the counters of link nic.
-func (e *Endpoint) LinkCounters(nic int) transport.Counters { return e.nics[nic].link.Counters() }
+// LinkCounters returns the counters of link nic. All are 0 if there is no such link.
+func (e *Endpoint) LinkCounters(nic int) transport.Counters {
+	if e.checkNIC(nic) != nil {
+		return transport.Counters{}
+	}
+	return e.nics[nic].link.Counters()
+}
 
 // Foreign returns the sender of the last frame of another wire version, and the version. ok is
 // false if there was none.

@@ -89,8 +89,12 @@ func (e *Endpoint) isLeft(nic int) bool { return !e.nics[nic].gone.Load() || e.e
 
 // LinkErr returns why nothing can be received by link nic now, or nil: transport.ErrInterfaceDown
 // while its interface is down, transport.ErrNoInterface once it is gone. Waits go on meanwhile.
-// When all links of the endpoint are gone they end with ErrClosed, and the last one's error.
+// When all links of the endpoint are gone they end with ErrClosed, and the last one's error. A link
+// that the endpoint does not have is an error, too.
 func (e *Endpoint) LinkErr(nic int) error {
+	if err := e.checkNIC(nic); err != nil {
+		return err
+	}
 	if err := e.nics[nic].err.Load(); err != nil {
 		return *err
 	}

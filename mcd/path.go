@@ -24,8 +24,8 @@ func (p Path) String() string {
 // Path returns the way that messages to a node take now by link nic. Errors: ErrUnknownNode, a link
 // that the endpoint does not have.
 func (e *Endpoint) Path(node NodeID, nic int) (Path, error) {
-	if nic < 0 || nic >= len(e.nics) {
-		return Path{}, fmt.Errorf("path to node %d: NIC %d: the endpoint has %d", node, nic, len(e.nics))
+	if err := e.checkNIC(nic); err != nil {
+		return Path{}, fmt.Errorf("path to node %d: %w", node, err)
 	}
 	peer := e.lookup(node)
 	if peer == nil {

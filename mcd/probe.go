@@ -157,8 +157,8 @@ func (e *Endpoint) sendProbe(to Path, o ProbeOptions, number uint32) error {
 
 // probeMAC returns the address that a probe goes to.
 func (e *Endpoint) probeMAC(to Path) (transport.MAC, error) {
-	if to.NIC < 0 || to.NIC >= len(e.nics) {
-		return transport.MAC{}, fmt.Errorf("NIC %d: the endpoint has %d", to.NIC, len(e.nics))
+	if err := e.checkNIC(to.NIC); err != nil {
+		return transport.MAC{}, err
 	}
 	if to.Node == e.cfg.Node {
 		return transport.Broadcast, nil
