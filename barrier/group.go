@@ -16,9 +16,8 @@ import (
 const (
 	// DefaultPeerTimeout of groups.
 	DefaultPeerTimeout = engine.DefaultPeerTimeout
-	// minPeerTimeout is far below what a timer can tell: the questions that are asked within a
-	// timeout are to have times between them.
-	minPeerTimeout = time.Microsecond
+	// minPeerTimeout is what a busy machine takes to wake a process.
+	minPeerTimeout = time.Millisecond
 	// Numbers is how many barriers of one group can be in progress at one time.
 	Numbers = engine.Numbers
 )
@@ -38,7 +37,7 @@ type GroupConfig struct {
 	// in levels, such as schedule.Hierarchical, groups the members by their ranks in this group,
 	// also under masks and in what Without makes of it.
 	Algorithm schedule.Algorithm
-	// PeerTimeout is how long a member may be silent before it counts as down: a microsecond at
+	// PeerTimeout is how long a member may be silent before it counts as down: a millisecond at
 	// least. Zero is DefaultPeerTimeout. Members answer in the background: it does not limit how
 	// late they may enter.
 	PeerTimeout time.Duration
@@ -101,8 +100,9 @@ type ancestry struct {
 func (s *Service) newGroup(cfg GroupConfig, of ancestry) (*Group, error) {
 	cfg.PeerTimeout = cmp.Or(cfg.PeerTimeout, DefaultPeerTimeout)
 	if cfg.PeerTimeout < minPeerTimeout || cfg.Late < 0 || cfg.Quorum < 0 {
-		return nil, fmt.Errorf("barrier: PeerTimeout %v, Late %v, Quorum %d "+
-			"(want 0 or more, and PeerTimeout %v at least)", cfg.PeerTimeout, cfg.Late, cfg.Quorum, minPeerTimeout)
+		return nil, fmt.Errorf("barrier: PeerTimeout %v, Late %v, Quorum %d (want 0 or more, and "+
+			"PeerTimeout %v at least; a number without a unit is in nanoseconds)",
+			cfg.PeerTimeout, cfg.Late, cfg.Quorum, minPeerTimeout)
 	}
 	known, table := MaskOf(s.ep.Node()), s.ep.Nodes()
 	for _, n := range table {

@@ -13,7 +13,7 @@ import (
 func TestGroup_ShortestPeerTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, 2, 1, fault.Config{}, 0)
-		g := group(t, c.services[0], barrier.GroupConfig{PeerTimeout: time.Microsecond})
+		g := group(t, c.services[0], barrier.GroupConfig{PeerTimeout: time.Millisecond})
 		_ = c.eps[1].Close()
 		downOf(t, g.Barrier(limit(t)))
 	})

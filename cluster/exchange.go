@@ -24,6 +24,8 @@ const ExchangePort mcd.PortID = 252
 const MaxBlob = 64 << 20
 
 const (
+	// minPeerTimeout is what a busy machine takes to wake a process.
+	minPeerTimeout = time.Millisecond
 	// askInterval is the time after which a request without an answer is repeated. It doubles, up
 	// to maxInterval, for a node that says nothing: among many, it may have thousands to answer.
 	askInterval = 20 * time.Millisecond
@@ -44,8 +46,9 @@ const (
 type ExchangerConfig struct {
 	// Port of every node. Zero is ExchangePort.
 	Port mcd.PortID
-	// PeerTimeout is how long a node may be silent that is asked. Zero: until the context ends. The
-	// time in which this node itself stood still does not count.
+	// PeerTimeout is how long a node may be silent that is asked. Zero: until the context ends;
+	// less than a millisecond is refused. The time in which this node itself stood still does not
+	// count.
 	PeerTimeout time.Duration
 	// Answer returns the answer to a request of Ask. With ready false there is none yet, and the
 	// other node keeps asking. It is called again for each repeated request, and for each part of
@@ -119,6 +122,11 @@ type peerState struct {
 func OpenExchanger(ep *mcd.Endpoint, cfg ExchangerConfig) (*Exchanger, error) {
 	if cfg.Port == 0 {
 		cfg.Port = ExchangePort
+	}
+	if cfg.PeerTimeout != 0 && cfg.PeerTimeout < minPeerTimeout {
+		return nil, fmt.Errorf("cluster: exchanger: PeerTimeout %v (want 0, or %v or more; "+
+			"a number without a unit is in nanoseconds)",
+			cfg.PeerTimeout, minPeerTimeout)
 	}
 	if most := ep.MaxPayload(); most <= wire.HeaderLen {
 		return nil, fmt.Errorf("cluster: exchanger: messages of %d bytes (want more than %d: "+

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,26 @@ import (
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fault"
 )
+
+// A timeout of less than a machine takes to wake a process is refused, as where its unit is forgotten.
+func TestOpenExchanger_PeerTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := mcdtest.Open(t, 1, mcdtest.Config{})[0]
+		for _, timeout := range []time.Duration{-1, 5, time.Millisecond - 1} {
+			if _, err := cluster.OpenExchanger(e, cluster.ExchangerConfig{PeerTimeout: timeout}); err == nil ||
+				!strings.Contains(err.Error(), fmt.Sprintf("PeerTimeout %v (want 0, or 1ms or more", timeout)) {
+				t.Errorf("%v: %v", timeout, err)
+			}
+		}
+		x, err := cluster.OpenExchanger(e, cluster.ExchangerConfig{PeerTimeout: time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := x.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
 
 // long is a blob that takes three seconds by the links of slowly.
 var long = bytes.Repeat([]byte("long"), 105<<10)

@@ -23,8 +23,9 @@ type Config struct {
 	// Port that remote memory operations use on every node. Zero is DefaultPort.
 	Port mcd.PortID
 	// PeerTimeout is how long a peer that owes an answer may be silent; then it is down, a quarter
-	// of it later at most. Zero is DefaultPeerTimeout. It is to be ten round trips at least: else
-	// frames are sent again before their acknowledgements can be here.
+	// of it later at most. Zero is DefaultPeerTimeout; less than a millisecond is refused. It is to
+	// be ten round trips at least: else frames are sent again before their acknowledgements can be
+	// here.
 	PeerTimeout time.Duration
 	// Handlers, by id, take records from the first frame on; Domain.Handler returns them. One that
 	// Handle makes later refuses what has come before, of which its sender hears from a Flush.
@@ -39,8 +40,9 @@ type Config struct {
 func (c *Config) setDefaults() error {
 	c.Port = cmp.Or(c.Port, DefaultPort)
 	c.PeerTimeout = cmp.Or(c.PeerTimeout, DefaultPeerTimeout)
-	if c.PeerTimeout < 0 {
-		return fmt.Errorf("memfifo: PeerTimeout %v (want 0 or more)", c.PeerTimeout)
+	if c.PeerTimeout < minPeerTimeout {
+		return fmt.Errorf("memfifo: PeerTimeout %v (want %v or more; a number without a unit is in nanoseconds)",
+			c.PeerTimeout, minPeerTimeout)
 	}
 	return nil
 }

@@ -13,6 +13,8 @@ const (
 	DefaultPort mcd.PortID = 253
 	// DefaultPeerTimeout is how long a peer that owes an answer may be silent: 2 s.
 	DefaultPeerTimeout = reliable.DefaultPeerTimeout
+	// minPeerTimeout is what a busy machine takes to wake a process.
+	minPeerTimeout = time.Millisecond
 	// MaxRecord is the longest record of a FIFO, and so what a receiver keeps of one that is not
 	// complete.
 	MaxRecord = 128 << 10

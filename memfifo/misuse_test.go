@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
@@ -94,6 +95,22 @@ func TestMisuse_FailedAtomicsHaveNoValue(t *testing.T) {
 		if v, _ := w.Load(0); v != 5 {
 			t.Errorf("the word is %d, want 5", v)
 		}
+	})
+}
+
+// A timeout of less than a machine takes to wake a process is refused, as where its unit is forgotten.
+func TestOpen_PeerTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := mcdtest.Open(t, 1, mcdtest.Config{})[0]
+		for _, timeout := range []time.Duration{-1, 5, time.Millisecond - 1} {
+			if _, err := memfifo.Open(e, memfifo.Config{PeerTimeout: timeout}); err == nil ||
+				!strings.Contains(err.Error(), fmt.Sprintf("PeerTimeout %v (want 1ms or more", timeout)) {
+				t.Errorf("%v: %v", timeout, err)
+			}
+		}
+		d, err := memfifo.Open(e, memfifo.Config{PeerTimeout: time.Millisecond})
+		must(t, err)
+		must(t, d.Close())
 	})
 }
 

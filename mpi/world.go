@@ -27,7 +27,7 @@ type Config struct {
 	// after that. Zero is DefaultPort.
 	Port mcd.PortID
 	// PeerTimeout is how long a process may be silent while somebody waits for it; then it is down.
-	// Zero is memfifo.DefaultPeerTimeout.
+	// Zero is memfifo.DefaultPeerTimeout; less than a millisecond is refused.
 	PeerTimeout time.Duration
 	// EagerLimit is the longest message, in bytes, that is sent before the receiver asks for it.
 	// Zero is DefaultEagerLimit.

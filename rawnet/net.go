@@ -37,8 +37,8 @@ type Config struct {
 	// MaxConns is how many connections there may be. Zero is DefaultMaxConns.
 	MaxConns int
 	// PeerTimeout is how long a node that owes an answer may be silent; then its connections are
-	// reset. Zero is memfifo.DefaultPeerTimeout. A node that does not answer a dial is down after
-	// 0.65 s at the earliest: it is asked eight times.
+	// reset. Zero is memfifo.DefaultPeerTimeout; less than a millisecond is refused. A node that
+	// does not answer a dial is down after 0.65 s at the earliest: it is asked eight times.
 	PeerTimeout time.Duration
 }
 

@@ -78,9 +78,14 @@ func TestHandlers_AreBounded(t *testing.T) {
 // A setting that makes no sense is refused, and says which.
 func TestOpen_Config(t *testing.T) {
 	bubble(t, 1, fault.Config{}, rpc.Config{}, func(t *testing.T, c *cluster) {
-		for _, cfg := range []rpc.Config{{Port: 9, Concurrency: -1}, {Port: 9, Backlog: -1}, {Port: 9, PeerTimeout: -1}} {
-			if d, err := rpc.Open(c.eps[0], cfg); err == nil || !strings.Contains(err.Error(), "rpc: Config.Concurrency") {
-				t.Errorf("%+v: %v, %v", cfg, d, err)
+		for says, cfg := range map[string]rpc.Config{
+			"rpc: Config.Concurrency -1": {Port: 9, Concurrency: -1},
+			"Backlog -1":                 {Port: 9, Backlog: -1},
+			"PeerTimeout -1ns":           {Port: 9, PeerTimeout: -1},
+			"PeerTimeout 5ns":            {Port: 9, PeerTimeout: 5},
+		} {
+			if d, err := rpc.Open(c.eps[0], cfg); err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%+v: %v, %v; want %q", cfg, d, err, says)
 			}
 		}
 		if d, err := rpc.Open(c.eps[0], rpc.Config{}); !errors.Is(err, mcd.ErrPortBusy) {

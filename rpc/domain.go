@@ -26,7 +26,7 @@ type Config struct {
 	// further requests fail with ErrOverloaded. Zero is DefaultBacklog.
 	Backlog int
 	// PeerTimeout is how long a node that owes an answer may be silent; then calls to it fail. Zero
-	// is memfifo.DefaultPeerTimeout.
+	// is memfifo.DefaultPeerTimeout; less than a millisecond is refused.
 	PeerTimeout time.Duration
 }
 
@@ -35,9 +35,8 @@ func (c *Config) setDefaults() error {
 	c.Concurrency = cmp.Or(c.Concurrency, DefaultConcurrency)
 	c.Backlog = cmp.Or(c.Backlog, DefaultBacklog)
 	c.PeerTimeout = cmp.Or(c.PeerTimeout, memfifo.DefaultPeerTimeout)
-	if c.Concurrency < 0 || c.Backlog < 0 || c.PeerTimeout < 0 {
-		return fmt.Errorf("Config.Concurrency %d, Backlog %d, PeerTimeout %v: want 0 or more",
-			c.Concurrency, c.Backlog, c.PeerTimeout)
+	if c.Concurrency < 0 || c.Backlog < 0 {
+		return fmt.Errorf("Config.Concurrency %d, Backlog %d: want 0 or more", c.Concurrency, c.Backlog)
 	}
 	return nil
 }

@@ -286,7 +286,7 @@ func TestMisuse(t *testing.T) {
 		{"route control --topology vbft:2x2x2 --managers unix:/x --hysteresis 61", "--hysteresis 61: want 0 to 60"},
 		{"route control --topology vbft:2x2x2 --managers http://x:7", `manager address "http://x:7": is a URL (want unix:PATH or HOST:PORT)`},
 		{"bench barrier --work 1000000h", "--work 1000000h0m0s: want 0 to 1s"},
-		{"bench barrier --peer-timeout 1ns", "--peer-timeout 1ns: want 1µs or more"},
+		{"bench barrier --peer-timeout 1ns", "--peer-timeout 1ns: want 1ms or more"},
 		{"bench barrier --mpi-transport shm", "--mpi-transport: is for --compare-mpi"},
 		{"bench barrier --table x --algo shuffle,tree:3", "--table x: is for --algo auto (shuffle,tree:3 is given)"},
 		{"node --node 0 --manager unix:/x --pcp 3", "--pcp and --dei are parts of a tag: the manager's routes have their own"},

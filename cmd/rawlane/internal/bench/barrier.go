@@ -100,8 +100,8 @@ func (b *barrierBench) prepare(cmd *cobra.Command) error {
 	switch {
 	case b.work < 0 || b.work > maxWork:
 		return cli.Misuse("--work %v: want 0 to %v", b.work, maxWork)
-	case b.peerTimeout < time.Microsecond:
-		return cli.Misuse("--peer-timeout %v: want %v or more", b.peerTimeout, time.Microsecond)
+	case b.peerTimeout < time.Millisecond:
+		return cli.Misuse("--peer-timeout %v: want %v or more", b.peerTimeout, time.Millisecond)
 	case !b.mpi && cmd.Flags().Changed("mpi-transport"):
 		return cli.Misuse("--mpi-transport: is for --compare-mpi")
 	case b.table != "" && !slices.Contains(b.algos, auto):
