@@ -125,8 +125,7 @@ func OpenExchanger(ep *mcd.Endpoint, cfg ExchangerConfig) (*Exchanger, error) {
 	}
 	if cfg.PeerTimeout != 0 && cfg.PeerTimeout < minPeerTimeout {
 		return nil, fmt.Errorf("cluster: exchanger: PeerTimeout %v (want 0, or %v or more; "+
-			"a number without a unit is in nanoseconds)",
-			cfg.PeerTimeout, minPeerTimeout)
+			"a number without a unit is in nanoseconds)", cfg.PeerTimeout, minPeerTimeout)
 	}
 	if most := ep.MaxPayload(); most <= wire.HeaderLen {
 		return nil, fmt.Errorf("cluster: exchanger: messages of %d bytes (want more than %d: "+

@@ -127,7 +127,7 @@ func (p *Port) TrySendInPlace(nic int, to Dest, bs ...[]byte) (n int, err error)
 func (p *Port) target(nic int, to Dest, size int) (*neighbour, error) {
 	e := p.e
 	if uint(nic) >= uint(len(e.nics)) {
-		return nil, fmt.Errorf("send to %v: link %d: the endpoint has %d", to, nic, len(e.nics))
+		return nil, fmt.Errorf("send to %v: %w", to, e.checkNIC(nic))
 	}
 	if err := e.fits(to, size); err != nil {
 		return nil, err

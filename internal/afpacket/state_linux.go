@@ -78,14 +78,13 @@ func askByName(
 ) (answer unix.Ifreq, err error) {
 	var byIndex unix.Ifreq
 	byIndex.SetUint32(uint32(index))
-	name, gone := ask(unix.SIOCGIFNAME, byIndex)
 	for range renames {
+		name, gone := ask(unix.SIOCGIFNAME, byIndex)
 		if gone != nil {
 			return answer, gone
 		}
-		before := name
 		answer, err = ask(what, name)
-		if name, gone = ask(unix.SIOCGIFNAME, byIndex); gone == nil && name == before {
+		if now, gone := ask(unix.SIOCGIFNAME, byIndex); gone == nil && now == name {
 			break
 		}
 	}
