@@ -48,6 +48,18 @@ func (a *advertisement) parse(b []byte) bool {
 	return true
 }
 
+// isOvertaken reports whether the peer has said something newer than a probe: by a later one, or by
+// one since it has begun anew.
+func (p *peer) isOvertaken(now monotime.Time, incarnation, number uint32) bool {
+	switch {
+	case !p.heard:
+		return false
+	case incarnation == p.incarnation:
+		return int32(number-p.newest) <= 0 && now.Sub(p.heardAt) < overtakes
+	}
+	return incarnation == p.former && now.Before(p.formerUntil)
+}
+
 // adopt takes over the peer's states of the paths. A path that it does not list is no use to the
 // pair.
 func (p *peer) adopt(now monotime.Time, ad *advertisement) {

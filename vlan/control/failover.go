@@ -191,8 +191,14 @@ func (f *Failover) Answered(
 // number that comes later is of a peer that was not heard for so long that the numbers came round.
 const overtakes = time.Hour
 
+// strays is how long after a peer has begun anew probes may still be on their way that it has sent
+// before: longer than switches keep a frame. Of two endpoints with one address, which is a mistake,
+// the other one counts after that.
+const strays = 10 * time.Second
+
 // Heard takes a peer's probe: its body, and the peer's incarnation, a number that changes each time
-// that the peer begins anew. It ignores bodies that are not failover's.
+// that the peer begins anew. It ignores bodies that are not failover's, and probes that a newer one
+// has overtaken.
 func (f *Failover) Heard(
 	now monotime.Time, mac transport.MAC, incarnation uint32, body []byte, out []FailoverStep,
 ) []FailoverStep {
@@ -202,8 +208,11 @@ func (f *Failover) Heard(
 	if p == nil || !ad.parse(body) {
 		return out
 	}
-	if p.heard && p.incarnation == incarnation && int32(ad.number-p.newest) <= 0 && now.Sub(p.heardAt) < overtakes {
-		return out // a newer one has overtaken it
+	if p.isOvertaken(now, incarnation, ad.number) {
+		return out
+	}
+	if p.heard && p.incarnation != incarnation {
+		p.former, p.formerUntil = p.incarnation, now.Add(strays)
 	}
 	p.heard, p.incarnation, p.newest, p.heardAt = true, incarnation, ad.number, now
 	p.adopt(now, &ad)

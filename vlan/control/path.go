@@ -42,7 +42,9 @@ type peer struct {
 	// What the peer has advertised:
 	heard       bool
 	incarnation uint32
-	newest      uint32 // number of the probe
+	newest      uint32        // number of the probe
+	former      uint32        // incarnation before this one
+	formerUntil monotime.Time // until when that one's probes are ignored
 	heardAt     monotime.Time
 	choice      transport.VID // of the deciding end; 0: none yet
 	ownUntil    monotime.Time // until when the VID that SetPeer gave here counts more than an old choice

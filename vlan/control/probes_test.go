@@ -35,6 +35,27 @@ func TestHeardTakesEachNewerProbe(t *testing.T) {
 	hear(7, 10, 10)
 }
 
+// A peer that has begun anew counts, whatever its numbers, and what it has sent before comes too late;
+// but for two endpoints with one address, of which the other may be there still.
+func TestHeard_FromBeforeThePeerBeganAnew(t *testing.T) {
+	f, p := pairOf(t, false)
+	begun := f.now
+	for _, c := range []struct {
+		after               time.Duration
+		incarnation, number byte
+		choice, want        transport.VID
+	}{
+		{0, 7, 9, 20, 20}, {0, 8, 3, 10, 10}, {0, 7, 10, 20, 10}, {strays - 1, 7, 11, 20, 10}, {strays - 1, 8, 4, 30, 30},
+		{strays, 7, 12, 20, 20}, {strays, 8, 5, 10, 20}, {strays, 9, 1, 30, 30}, {2*strays - 1, 7, 13, 10, 30},
+	} {
+		body := []byte{adVersion, 3, 0, byte(c.choice), 0, 0, 0, c.number, 0, 10, 0, 20, 0, 30}
+		f.Heard(begun.Add(c.after), p.mac, uint32(c.incarnation), body, nil)
+		if got := p.current.vid; got != c.want {
+			t.Errorf("%+v: VID %d", c, got)
+		}
+	}
+}
+
 // Numbers of probes go on from the time, so that a peer that is removed and set again in one
 // incarnation is heard; and answers to probes of before a link went down do not count.
 func TestProbesAreNumberedByTime(t *testing.T) {
