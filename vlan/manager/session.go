@@ -206,9 +206,6 @@ func (s *Session) peersOf(
 // routes of the answer's version. It calls done with that version, with mu held and while the
 // stream lasts, so that a later stream begins with what done has noted.
 func (s *Session) request(ctx context.Context, method string, body any, done func(api.Version)) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)()
 	for {
 		s.mu.Lock()
 		stream, during, err := s.streams, s.during, s.usable()
