@@ -191,11 +191,6 @@ func (f *Failover) Answered(
 // number that comes later is of a peer that was not heard for so long that the numbers came round.
 const overtakes = time.Hour
 
-// strays is how long after a peer has begun anew probes may still be on their way that it has sent
-// before: longer than switches keep a frame. Of two endpoints with one address, which is a mistake,
-// the other one counts after that.
-const strays = 10 * time.Second
-
 // Heard takes a peer's probe: its body, and the peer's incarnation, a number that changes each time
 // that the peer begins anew. It ignores bodies that are not failover's, and probes that a newer one
 // has overtaken.
@@ -212,7 +207,8 @@ func (f *Failover) Heard(
 		return out
 	}
 	if p.heard && p.incarnation != incarnation {
-		p.former, p.formerUntil = p.incarnation, now.Add(strays)
+		p.former, p.begunAt = p.incarnation, now
+		p.formerNewest = p.newest + uint32(now.Sub(p.heardAt)/time.Millisecond)
 	}
 	p.heard, p.incarnation, p.newest, p.heardAt = true, incarnation, ad.number, now
 	p.adopt(now, &ad)
