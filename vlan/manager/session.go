@@ -143,8 +143,8 @@ func (s *Session) Stats() Stats {
 // it back or ends. Changes of other nodes' pairs are checked and have no effect here.
 //
 // Errors: plan.ErrUnknownNode, api.ErrBadVID, api.ErrNoPlan, and api.ErrUnreachable while the
-// manager is lost; these have changed nothing. If ctx ends first, the change may still be made, and
-// the table follows it.
+// manager is lost; these have changed nothing. If ctx ends first, or the manager is lost while it
+// is asked, the change may still be made, and the table follows it.
 //
 // Source: VFREC §4.2 (VFN_SetRouteMPI).
 func (s *Session) SetRoute(ctx context.Context, a, b transport.MAC, vid transport.VID) error {
