@@ -48,6 +48,20 @@ func (a *advertisement) parse(b []byte) bool {
 	return true
 }
 
+// isOvertaken reports whether the peer has said something newer than a probe: by a later one, or by
+// one since it has begun anew. Numbers keep up with time: what the incarnation before has sent
+// since then, by its number, shows that it is there still, as where the probe of the present one
+// was late itself.
+func (p *peer) isOvertaken(now monotime.Time, incarnation, number uint32) bool {
+	switch {
+	case !p.heard:
+		return false
+	case incarnation == p.incarnation:
+		return int32(number-p.newest) <= 0 && now.Sub(p.heardAt) < overtakes
+	}
+	return incarnation == p.former && int32(number-p.formerNewest) <= 0 && now.Sub(p.begunAt) < overtakes
+}
+
 // adopt takes over the peer's states of the paths. A path that it does not list is no use to the
 // pair.
 func (p *peer) adopt(now monotime.Time, ad *advertisement) {

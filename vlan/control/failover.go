@@ -192,7 +192,8 @@ func (f *Failover) Answered(
 const overtakes = time.Hour
 
 // Heard takes a peer's probe: its body, and the peer's incarnation, a number that changes each time
-// that the peer begins anew. It ignores bodies that are not failover's.
+// that the peer begins anew. It ignores bodies that are not failover's, and probes that a newer one
+// has overtaken.
 func (f *Failover) Heard(
 	now monotime.Time, mac transport.MAC, incarnation uint32, body []byte, out []FailoverStep,
 ) []FailoverStep {
@@ -202,8 +203,12 @@ func (f *Failover) Heard(
 	if p == nil || !ad.parse(body) {
 		return out
 	}
-	if p.heard && p.incarnation == incarnation && int32(ad.number-p.newest) <= 0 && now.Sub(p.heardAt) < overtakes {
-		return out // a newer one has overtaken it
+	if p.isOvertaken(now, incarnation, ad.number) {
+		return out
+	}
+	if p.heard && p.incarnation != incarnation {
+		p.former, p.begunAt = p.incarnation, now
+		p.formerNewest = p.newest + uint32(now.Sub(p.heardAt)/time.Millisecond)
 	}
 	p.heard, p.incarnation, p.newest, p.heardAt = true, incarnation, ad.number, now
 	p.adopt(now, &ad)

@@ -40,12 +40,15 @@ type peer struct {
 	putOff    int           // times that it was put off: up to Misses, for an end that is late always
 
 	// What the peer has advertised:
-	heard       bool
-	incarnation uint32
-	newest      uint32 // number of the probe
-	heardAt     monotime.Time
-	choice      transport.VID // of the deciding end; 0: none yet
-	ownUntil    monotime.Time // until when the VID that SetPeer gave here counts more than an old choice
+	heard        bool
+	incarnation  uint32
+	newest       uint32        // number of the probe
+	former       uint32        // incarnation before this one
+	formerNewest uint32        // number that its probes have reached when this one was heard first
+	begunAt      monotime.Time // when that was
+	heardAt      monotime.Time
+	choice       transport.VID // of the deciding end; 0: none yet
+	ownUntil     monotime.Time // until when the VID that SetPeer gave here counts more than an old choice
 }
 
 // path is the path to a peer by one VID.

@@ -35,6 +35,35 @@ func TestHeardTakesEachNewerProbe(t *testing.T) {
 	hear(7, 10, 10)
 }
 
+// A peer that has begun anew counts, whatever its numbers, and what it has sent before comes too late.
+// If the incarnation before goes on, by its numbers, it is the other one that was late.
+func TestHeard_FromBeforeThePeerBeganAnew(t *testing.T) {
+	f, p := pairOf(t, false)
+	begun := f.now
+	for _, c := range []struct {
+		after       time.Duration
+		incarnation uint32
+		number      uint32
+		choice      transport.VID
+		want        transport.VID
+	}{
+		{0, 7, 5000, 20, 20},
+		{time.Second, 8, 3, 10, 10}, // 7 has come to 6000 by now, if it is there
+		{2 * time.Second, 7, 5999, 20, 10}, {2 * time.Second, 7, 6000, 20, 10}, {2 * time.Second, 8, 1003, 30, 30},
+		{2 * time.Second, 7, 6001, 20, 20}, {3 * time.Second, 8, 2003, 10, 10},
+		{4 * time.Second, 9, 1, 30, 30}, {5 * time.Second, 8, 3003, 10, 30},
+		{6 * time.Second, 7, 6500, 20, 20}, {6 * time.Second, 9, 2002, 10, 10}, // 7 is not known any more: for one probe
+		{6*time.Second + overtakes - 1, 7, 6500, 30, 10}, {6*time.Second + overtakes, 7, 6500, 30, 30}, // numbers may have come round
+	} {
+		number := c.number
+		body := []byte{adVersion, 3, 0, byte(c.choice), byte(number >> 24), byte(number >> 16), byte(number >> 8), byte(number), 0, 10, 0, 20, 0, 30}
+		f.Heard(begun.Add(c.after), p.mac, c.incarnation, body, nil)
+		if got := p.current.vid; got != c.want {
+			t.Errorf("%+v: VID %d", c, got)
+		}
+	}
+}
+
 // Numbers of probes go on from the time, so that a peer that is removed and set again in one
 // incarnation is heard; and answers to probes of before a link went down do not count.
 func TestProbesAreNumberedByTime(t *testing.T) {

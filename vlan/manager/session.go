@@ -66,6 +66,8 @@ type Session struct {
 	own     map[transport.MAC]int             // destinations behind a drain of the session's own
 	lost    error                             // why there is no stream; nil: there is one
 	streams int                               // that there have been
+	during  context.Context                   // ends when answers asked for in the latest stream are due
+	expire  context.CancelFunc                // ends during
 	moved   *sync.Cond                        // on mu: fib or lost has changed
 	pairs   map[transport.MAC]api.SessionPair // that the program has asked for, by the other node
 	dropped map[transport.MAC]api.Version     // at which this stream told that a pair was taken back
@@ -141,8 +143,8 @@ func (s *Session) Stats() Stats {
 // it back or ends. Changes of other nodes' pairs are checked and have no effect here.
 //
 // Errors: plan.ErrUnknownNode, api.ErrBadVID, api.ErrNoPlan, and api.ErrUnreachable while the
-// manager is lost; these have changed nothing. If ctx ends first, the change may still be made, and
-// the table follows it.
+// manager is lost; these have changed nothing. If ctx ends first, or the manager is lost while it
+// is asked, the change may still be made, and the table follows it.
 //
 // Source: VFREC §4.2 (VFN_SetRouteMPI).
 func (s *Session) SetRoute(ctx context.Context, a, b transport.MAC, vid transport.VID) error {
@@ -204,27 +206,43 @@ func (s *Session) peersOf(
 // routes of the answer's version. It calls done with that version, with mu held and while the
 // stream lasts, so that a later stream begins with what done has noted.
 func (s *Session) request(ctx context.Context, method string, body any, done func(api.Version)) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)()
 	for {
 		s.mu.Lock()
-		stream, err := s.streams, s.usable()
+		stream, during, err := s.streams, s.during, s.usable()
 		s.mu.Unlock()
 		if err != nil {
 			return err
 		}
-		a, err := ask[api.Changed](ctx, s.lane, method, s.path("pairs"), 0, body)
-		if errors.Is(err, api.ErrNoSession) { // a manager that was restarted
-			err = unreachable(err)
+		v, again, err := s.askOnce(ctx, during, method, body)
+		if err == nil && !again {
+			again, err = s.awaitVersion(ctx, stream, v, done)
 		}
-		if err != nil {
-			return err
-		}
-		if again, err := s.awaitVersion(ctx, stream, a.Version, done); !again {
+		if !again {
 			return err
 		}
 	}
+}
+
+// askOnce makes a request for the session's pairs, and returns the version of the answer. It does
+// not await that beyond during: a manager that is stopped keeps the connection and says nothing. If
+// another stream has begun by then the request is to be made again.
+func (s *Session) askOnce(
+	ctx, during context.Context, method string, body any,
+) (v api.Version, again bool, err error) {
+	limited, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(during, cancel)()
+	a, err := ask[api.Changed](limited, s.lane, method, s.path("pairs"), 0, body)
+	switch {
+	case errors.Is(err, api.ErrNoSession): // a manager that was restarted
+		err = unreachable(err)
+	case err != nil && limited.Err() != nil && ctx.Err() == nil:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		err = s.usable()
+		again = err == nil
+	}
+	return a.Version, again, err
 }
 
 // awaitVersion waits until a stream has told a version, and calls done. If another stream has

@@ -94,11 +94,20 @@ func (s *Session) join(first *api.SessionEvent) error {
 	}
 	s.lost = nil
 	s.streams++
+	s.renew()
 	s.ack = 0
 	clear(s.dropped)
 	err := s.takeIn(first)
 	s.mu.Unlock()
 	return s.taken(first, err)
+}
+
+// renew ends the wait for what was asked for in the stream before. The caller holds mu.
+func (s *Session) renew() {
+	if s.expire != nil {
+		s.expire()
+	}
+	s.during, s.expire = context.WithCancel(s.ctx)
 }
 
 // streamLoop takes in what the manager tells, and connects again when it is lost, until Close.
@@ -217,6 +226,7 @@ func (s *Session) reconnect() *stream {
 			return events
 		}
 		s.lost = err
+		s.expire()
 		s.moved.Broadcast() // a request may wait for a stream that has begun and could not be taken in
 		s.mu.Unlock()
 	}

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -40,7 +39,7 @@ func (p *Plan) UnmarshalJSON(b []byte) error {
 	if err := Decode(b, &doc); err != nil {
 		return err
 	}
-	if name, twice := repeated(json.NewDecoder(bytes.NewReader(b))); twice {
+	if name, twice := repeated(b); twice {
 		return badRequest("plan: %q is given twice (want it once)", name)
 	}
 	read := plan.Plan{Topology: doc.Topology, VIDs: doc.VIDs, PCP: doc.PCP, Nodes: doc.Nodes}

@@ -98,15 +98,16 @@ func (s *Server) newHTTP(all ...map[string]http.Handler) *http.Server {
 }
 
 // admit bounds the memory of requests: one that has a long body, or an answer of all plans, waits
-// until few others of its kind are under way; so does one for all paths, where those
-// of a read-only address, which are strangers', hold up no operator. The caller calls release when
-// it is done.
+// until few others of its kind are under way; so does one for all paths or the counters of all
+// routes, where those of a read-only address, which are strangers', hold up no operator. The caller
+// calls release when it is done.
 func (s *Server) admit(r *http.Request) (release func(), err error) {
 	var places chan struct{}
+	isListing := r.URL.Path == "/v1/paths" || r.URL.Path == "/metrics" && wantsRoutes(r)
 	switch {
-	case r.URL.Path == "/v1/paths" && r.Context().Value(http.ServerContextKey) == s.readOnly:
+	case isListing && r.Context().Value(http.ServerContextKey) == s.readOnly:
 		places = s.strangersListings
-	case r.URL.Path == "/v1/paths":
+	case isListing:
 		places = s.listings
 	case r.ContentLength < 0, r.ContentLength > shortBody, r.URL.Path == "/v1/history":
 		places = s.long

@@ -57,7 +57,7 @@ func TestLiveCountersAreBounded(t *testing.T) {
 }
 
 // Of requests with long bodies, and of those for the history, four are served at once; others wait,
-// and short ones do not. Four more may be for the paths.
+// and short ones do not. Four more may be for the paths, or for the counters of all routes.
 func TestLongRequestsWait(t *testing.T) {
 	s := testServer(t, "")
 	defer s.Close()
@@ -90,19 +90,28 @@ func TestLongRequestsWait(t *testing.T) {
 	if _, err := s.admit(request(ended, "PUT", "/v1/table", shortBody)); err != nil {
 		t.Errorf("a short one: %v", err)
 	}
-	for range maxLong {
-		release, err := s.admit(request(t.Context(), "GET", "/v1/paths", 0))
+	listings := []string{"/v1/paths", "/metrics?routes=all"}
+	for k := range maxLong {
+		release, err := s.admit(request(t.Context(), "GET", listings[k%2], 0))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer release()
 	}
-	if _, err := s.admit(request(ended, "GET", "/v1/paths", 0)); !errors.Is(err, context.Canceled) {
-		t.Errorf("one more for the paths: %v, want it to wait", err)
-	}
 	stranger := context.WithValue(t.Context(), http.ServerContextKey, s.readOnly)
-	if release, err := s.admit(request(stranger, "GET", "/v1/paths", 0)); err != nil {
-		t.Errorf("one by a read-only address: %v", err)
+	for _, path := range listings {
+		w := httptest.NewRecorder()
+		if s.http.Handler.ServeHTTP(w, request(ended, "GET", path, 0)); w.Code != http.StatusInternalServerError {
+			t.Errorf("one more for %s: status %d, want it to wait", path, w.Code)
+		}
+		if release, err := s.admit(request(stranger, "GET", path, 0)); err != nil {
+			t.Errorf("one for %s by a read-only address: %v", path, err)
+		} else {
+			release()
+		}
+	}
+	if release, err := s.admit(request(ended, "GET", "/metrics", 0)); err != nil {
+		t.Errorf("a short one for the metrics: %v", err)
 	} else {
 		release()
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -66,6 +67,12 @@ func (e *exposition) byLabel(name, help, label string, values map[string]uint64)
 // getMetrics answers a scraper. The counters by destination are left out unless it asks for them,
 // by /metrics?routes=all: they are a series for each pair of a cluster, twice.
 func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request) {
+	release, err := s.admit(r)
+	if err != nil {
+		s.refuse(w, r, fmt.Errorf("metrics: read: %w", err))
+		return
+	}
+	defer release()
 	counters := s.recentCounters(r.Context())
 	nic, nicErr := nicOf(s.cfg.Interface, s.cfg.MAC)
 	var e exposition
@@ -81,7 +88,7 @@ func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request) {
 	for _, c := range counters.VIDs {
 		e.sample(float64(c.Bytes), "vid", fmt.Sprint(c.VID))
 	}
-	if r.URL.Query().Get("routes") == "all" {
+	if wantsRoutes(r) {
 		writeRoutes(&e, counters.Nodes)
 	}
 	e.single("rawlane_sessions_silent", "Programs that did not report their counters in time.",
@@ -93,8 +100,11 @@ func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request) {
 			float64(nic.SpeedMbps)*1e6, "interface", s.cfg.Interface)
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	_, _ = w.Write([]byte(e.String())) // the client may be gone, which changes nothing here
+	_, _ = io.WriteString(w, e.String()) // the client may be gone, which changes nothing here
 }
+
+// wantsRoutes reports whether a scraper asks for the counters by destination.
+func wantsRoutes(r *http.Request) bool { return r.URL.Query().Get("routes") == "all" }
 
 // writeRoutes tells what was sent to each destination.
 func writeRoutes(e *exposition, sent []api.Sent) {

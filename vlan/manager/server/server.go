@@ -64,7 +64,7 @@ type Server struct {
 	http, readOnly *http.Server
 	long           chan struct{} // holds a token for each long request under way: see admit
 	large          chan struct{} // likewise, for the one with a large body that is carried out; taken before change
-	listings       chan struct{} // likewise, for each that lists all paths
+	listings       chan struct{} // likewise, for each that lists all paths, or all routes' counters
 	// strangersListings are the listings by a read-only address.
 	strangersListings chan struct{}
 	looking           sync.Mutex // held while all paths are looked at, for a summary; taken before mu
