@@ -67,7 +67,9 @@ func runModel(t *testing.T, seed uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &model{t: t, seed: seed, size: size, nodes: n, begun: time.Now(), touched: make([]bool, size), ends: make([]func(), size)}
+	m := &model{
+		t: t, seed: seed, size: size, nodes: n, begun: time.Now(), touched: make([]bool, size), ends: make([]func(), size),
+	}
 	var all sync.WaitGroup
 	for k := range size {
 		all.Go(func() { m.node(k) })
