@@ -118,7 +118,9 @@ func (m *model) disturb(rng *rand.Rand) {
 	}
 	var later sync.WaitGroup
 	defer later.Wait()
-	log := func(format string, args ...any) { m.t.Logf("%v: %s", time.Since(m.begun), fmt.Sprintf(format, args...)) }
+	log := func(format string, args ...any) {
+		m.t.Logf("%v: %s", time.Since(m.begun), fmt.Sprintf(format, args...))
+	}
 	for range rng.IntN(5) {
 		time.Sleep(between(0, 3*modelTimeout))
 		one := rng.IntN(m.size)
@@ -244,7 +246,7 @@ func (m *model) beside(ctx context.Context, k, life int, g *barrier.Group, name 
 	for round := range 2 * modelRounds {
 		time.Sleep(time.Duration(rng.ExpFloat64() * float64(modelTimeout/10)))
 		o := barrier.Options{Number: 1}
-		if _, end := m.barrier(ctx, k, g, o, fmt.Sprintf("%s, beside, %d", name, round), g.Members()); end {
+		if _, end := m.barrier(ctx, k, g, o, fmt.Sprintf("%s, beside, %d", name, round), g.Members(), brief(rng)); end {
 			return
 		}
 	}
@@ -281,7 +283,7 @@ func (m *model) rounds(
 			}
 			o.Members = barrier.MaskOf(in...)
 		}
-		down, end := m.barrier(ctx, k, g, o, what, in)
+		down, end := m.barrier(ctx, k, g, o, what, in, brief(rng))
 		if down != nil && o.Members.IsZero() {
 			if !down.Excluded && life == 0 { // those that begin anew make the group anew
 				m.decide(name, k, life, down)
@@ -295,9 +297,24 @@ func (m *model) rounds(
 	return nil
 }
 
-// barrier is one wait. end says that no other one follows.
+// brief returns for how long a barrier is waited for at first: mostly until it has ended.
+func brief(rng *rand.Rand) time.Duration {
+	if rng.IntN(3) == 0 {
+		return time.Duration(rng.Int64N(int64(2 * modelTimeout)))
+	}
+	return modelLimit
+}
+
+// within is a barrier whose wait ends with its context after some time.
+func within(ctx context.Context, most time.Duration, g *barrier.Group, o barrier.Options) error {
+	limited, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	return g.BarrierWith(limited, o)
+}
+
+// barrier is one barrier, in a brief wait and a long one. end says that no other one follows.
 func (m *model) barrier(
-	ctx context.Context, k int, g *barrier.Group, o barrier.Options, what string, in []mcd.NodeID,
+	ctx context.Context, k int, g *barrier.Group, o barrier.Options, what string, in []mcd.NodeID, brief time.Duration,
 ) (down *barrier.NodeDownError, end bool) {
 	m.mu.Lock()
 	if m.entered[what] == nil {
@@ -305,9 +322,10 @@ func (m *model) barrier(
 	}
 	m.entered[what][k] = true
 	m.mu.Unlock()
-	limited, cancel := context.WithTimeout(ctx, modelLimit)
-	defer cancel()
-	err := g.BarrierWith(limited, o)
+	err := within(ctx, brief, g, o)
+	if errors.Is(err, context.DeadlineExceeded) { // the next one resumes it
+		err = within(ctx, modelLimit, g, o)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch down, is := errors.AsType[*barrier.NodeDownError](err); {
