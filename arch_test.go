@@ -136,6 +136,7 @@ var floors = []struct {
 	{"internal/filelock", nil},
 	{"internal/kernellink", []string{"internal/testbed", "transport", "transport/linktest"}},
 	{"internal/list", nil},
+	{"internal/lives", []string{"mcd", "transport", "transport/fabric"}},
 	{"internal/noreturn", nil},
 	{"internal/prefetch", nil},
 	{"internal/race", nil},

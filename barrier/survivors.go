@@ -68,9 +68,9 @@ func (c *memberSet) departed(now monotime.Time, from mcd.NodeID, rank int) bool 
 	return false
 }
 
-// leftGroup reports whether a member of a mask that does not have it has left the group, or is gone
-// from it, and so never makes it: then it is gone here, too. A goodbye is not for all members, so
-// it is asked for one. The caller holds Service.mu.
+// leftGroup reports whether a member of a mask that does not have it has left the group, also to go
+// on in one of the survivors, or is gone from it, and so never makes it: then it is gone here, too.
+// A goodbye is not for all members, so it is asked for one. The caller holds Service.mu.
 func (c *memberSet) leftGroup(now monotime.Time, from mcd.NodeID, rank, nic int) bool {
 	all := c.group.all
 	if all == c {
@@ -78,6 +78,9 @@ func (c *memberSet) leftGroup(now monotime.Time, from mcd.NodeID, rank, nic int)
 	}
 	other, _ := slices.BinarySearch(all.nodes, from) // who is in a mask is a member
 	why, left := all.engine.Departed(other)
+	if !left && all.engine.HasClosed(other) {
+		why, left = engine.Left, true
+	}
 	if left {
 		c.engine.Accuse(now, rank, why)
 		return true

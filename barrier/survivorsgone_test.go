@@ -234,3 +234,39 @@ func TestSurvivorThatIsDone(t *testing.T) {
 		})
 	}
 }
+
+// A member goes on with the survivors, and closes the former group. Who waits for it there, in a mask
+// that it has never used, learns that it does not come; and then finds it among the survivors.
+func TestSurvivorThatClosesTheFormerGroup(t *testing.T) {
+	const waits, goesOn, dead = 0, 1, 2
+	for _, later := range []bool{false, true} { // it closes while the other one waits
+		synctest.Test(t, func(t *testing.T) {
+			c := open(t, 3, 1, fault.Config{}, 0)
+			all := c.groups(t, barrier.GroupConfig{PeerTimeout: time.Second})
+			stages(t, all, 2, func(int, int) {})
+			_ = c.eps[dead].Close()
+			expectNone(t, each(all[:dead], func(_ int, g *barrier.Group) error {
+				downOf(t, g.Barrier(limit(t)))
+				return nil
+			}))
+			rest := make([]*barrier.Group, dead)
+			var err error
+			if rest[goesOn], err = all[goesOn].Without(); err != nil {
+				t.Fatal(err)
+			}
+			if later {
+				time.AfterFunc(10*time.Second, func() { _ = all[goesOn].Close() })
+			} else {
+				_ = all[goesOn].Close()
+			}
+			err = all[waits].BarrierWith(limit(t), barrier.Options{Members: barrier.MaskOf(waits, goesOn)})
+			if down := downOf(t, err); !slices.Equal(down.Nodes, []mcd.NodeID{goesOn}) || down.Reasons[0] != barrier.Left {
+				t.Errorf("later %t: by the mask: %v, want that node %d has left", later, down, goesOn)
+			}
+			if rest[waits], err = all[waits].Without(); err != nil {
+				t.Fatal(err)
+			}
+			stages(t, rest, 2, func(int, int) {})
+		})
+	}
+}

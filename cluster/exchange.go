@@ -408,7 +408,7 @@ func (x *Exchanger) sendTo(missing []int) {
 			p.tried = p.nic
 			x.sendAsked(i)
 			p.again, p.pause = now.Add(p.pause), min(2*p.pause, x.longestPause())
-		case p.waits == x.round:
+		case p.waits == x.round && x.posts == x.round: // else a gather was closed before its root had all
 			x.sendPart(i, x.round, 0)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -154,4 +155,34 @@ func TestExchanger_CloseDespiteForgery(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A gather whose root closes before it has all blobs fails on the others, too: none is told that the
+// root has all.
+func TestExchanger_RootClosesInAGather(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const root, gathers = 0, 1 // and node 2 does not
+		all := exchangers(t, 3, fault.Config{}, cluster.ExchangerConfig{PeerTimeout: time.Second})
+		each(t, all, func(_ int, x *cluster.Exchanger) error {
+			_, err := x.Exchange(t.Context(), nil)
+			return err
+		})
+		atRoot, elsewhere := make(chan error), make(chan error)
+		go func() { _, err := all[root].Gather(t.Context(), root, nil); atRoot <- err }()
+		go func() { _, err := all[gathers].Gather(t.Context(), root, nil); elsewhere <- err }()
+		time.Sleep(100 * time.Millisecond)
+		if err := all[root].Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-atRoot; !errors.Is(err, mcd.ErrClosed) {
+			t.Errorf("the root: %v", err)
+		}
+		missing, ok := errors.AsType[*cluster.MissingError](<-elsewhere)
+		if !ok || !slices.Equal(missing.Nodes, []mcd.NodeID{root}) {
+			t.Errorf("elsewhere: %v, want that node %d is missing", missing, root)
+		}
+		for _, x := range all[1:] {
+			_ = x.Close()
+		}
+	})
 }

@@ -98,6 +98,7 @@ type peer struct {
 	silence   agreement.Silence // nacks that were not answered
 	byeAcked  bool              // it has answered our bye, or said its own
 	left      bool              // it said bye
+	closed    bool              // it has left the group, and goes on in one of the survivors
 	restarted bool              // it has begun anew
 	done      []Done            // what it has completed then
 }

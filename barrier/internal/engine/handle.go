@@ -127,6 +127,9 @@ func (e *Engine) handleNotYet(m *machine, now monotime.Time, from int, msg *Mess
 func (e *Engine) handleNoSuchGroup(m *machine, now monotime.Time, from int, msg *Message) {
 	ofReport := msg.Answers == Report
 	switch {
+	case msg.Answers == StatusRequest && msg.Generation == 0: // see closed
+		p := &e.peers[from]
+		p.closed = p.closed || msg.Heard && e.incarnations[from] != 0
 	case msg.Heard && e.incarnations[from] != 0, e.gone != nil && e.isGone(from):
 		if ofReport || m.state == Waiting && msg.Generation == m.generation {
 			e.noteLeft(from, nil)

@@ -9,7 +9,8 @@ import (
 
 // Farewell appends the answer of a member that has left the group to a nack or report of another
 // one: goodbye. Once it is agreed who is gone, it answers as before: the others go on, elsewhere.
-// To a report it says goodbye as well, unless it goes on with them (Survive).
+// To a query it says goodbye as well or, if it goes on with them (Survive), that it is not in this
+// group any more.
 //
 // ok is false if the message comes from a later life of the other one, and so means a later group:
 // that was heard by another incarnation, or is gone and was never heard, or lacks a generation that
@@ -25,8 +26,11 @@ func (e *Engine) Farewell(now monotime.Time, from int, msg *Message, out []Send)
 		return out, false
 	case ask && e.gone != nil:
 		out = e.handleReport(now, from, msg, out)
-		if msg.Report.Query && !e.survives {
+		switch {
+		case msg.Report.Query && !e.survives:
 			out = append(out, Send{from, msg.NIC, e.Goodbye(from)})
+		case msg.Report.Query:
+			out = append(out, e.closed(from, msg))
 		}
 		return out, true
 	case ask && !msg.Report.Query: // an answer may be answered in turn, with one more such report
@@ -43,6 +47,20 @@ func (e *Engine) Farewell(now monotime.Time, from int, msg *Message, out []Send)
 	}
 	return out, true
 }
+
+// closed makes the answer that this member has left the group, and goes on in one of the survivors.
+// It is that to a status request of generation 0, which nobody sends: so it ends nothing here, and
+// HasClosed tells.
+func (e *Engine) closed(to int, msg *Message) Send {
+	s := e.answer(NoSuchGroup, to, msg)
+	s.Message.Incarnation, s.Message.Generation = 0, 0
+	s.Message.Answers, s.Message.Heard = StatusRequest, msg.Heard
+	return s
+}
+
+// HasClosed reports whether a member has left the group, though it may go on in one of the
+// survivors.
+func (e *Engine) HasClosed(rank int) bool { return e.peers[rank].closed }
 
 // Survive notes that this member goes on in a group of the survivors.
 func (e *Engine) Survive() { e.survives = true }
