@@ -192,6 +192,11 @@ func TestXDPRefusals(t *testing.T) {
 			t.Errorf("%+v, want %q", r, want)
 		}
 	}
+	// As before Linux 6.4, whose error package afxdp makes.
+	if r := failed(fmt.Errorf("hand over: %w (needs Linux 6.4)", transport.ErrNotSupported)); r.Cause != protocol.NotSupported ||
+		r.Text != "hand over: not supported here (needs Linux 6.4)" {
+		t.Errorf("%+v", r)
+	}
 	got, err := programScopes([]rules.Scope{{
 		Cluster: rules.Range[uint32]{First: 3, Last: 9}, Ports: []rules.Range[uint8]{{First: 0, Last: 1}, {First: 9, Last: 9}, {First: 250, Last: 255}},
 	}})
