@@ -31,8 +31,8 @@ type Config struct {
 	// (ReadTable). What it does not have, and all if it is nil, is chosen by the model. All nodes
 	// give the same: members that have chosen differently are a *MismatchError.
 	Table *schedule.Table
-	// Logger of late barriers. Nil is slog.Default. Service.Close waits until it returns: it must not
-	// call that.
+	// Logger of late barriers. Nil is slog.Default. Service.Close waits until it returns: it must
+	// not call that.
 	Logger *slog.Logger
 	// Unit, on the Center of groups whose algorithm is schedule.Offload, counts their arrivals in
 	// the path of the NIC. See package offload. Nil is none: the Center's process counts.

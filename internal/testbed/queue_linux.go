@@ -11,9 +11,9 @@ import (
 )
 
 // SendByQueue sends a frame, padded, by a transmit queue: past the queueing discipline it is that
-// of the processor, of all that this process may have, also where it was started on one of them. The
-// caller is in Node.Do, which keeps it on a thread. With one processor there is one queue, and the
-// error is errors.ErrUnsupported.
+// of the processor, of all that this process may have, also where it was started on one of them.
+// The caller is in Node.Do, which keeps it on a thread. With one processor there is one queue, and
+// the error is errors.ErrUnsupported.
 func SendByQueue(ifname string, queue int, f transport.Frame) error {
 	ifi, err := net.InterfaceByName(ifname)
 	if err != nil {
@@ -40,7 +40,8 @@ func SendByQueue(ifname string, queue int, f transport.Frame) error {
 		err = unix.SchedSetaffinity(0, &cpu)
 	}
 	if err == nil {
-		err = unix.Sendto(fd, append(f.AppendTo(nil), make([]byte, 60)...), 0, &unix.SockaddrLinklayer{Ifindex: ifi.Index})
+		to := &unix.SockaddrLinklayer{Ifindex: ifi.Index}
+		err = unix.Sendto(fd, append(f.AppendTo(nil), make([]byte, 60)...), 0, to)
 	}
 	return errors.Join(err, unix.SchedSetaffinity(0, &old))
 }

@@ -45,8 +45,8 @@ func descriptorsOf(o *protocol.Opened) int {
 	return 2
 }
 
-// isSocket reports whether a descriptor is a socket of a domain, and of whole frames: one of another
-// type leaves their headers out. Whether it blocks does not matter, as no call with it waits.
+// isSocket reports whether a descriptor is a socket of a domain, and of whole frames: one of
+// another type leaves their headers out. Whether it blocks does not matter: no call with it waits.
 func isSocket(fd, domain int) bool {
 	got, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
 	if err != nil || got != domain {

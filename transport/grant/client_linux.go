@@ -33,8 +33,8 @@ type Grant struct {
 // Open asks the service that listens on a Unix socket. The grant is for one ring.Open, packet.Open
 // or xdp.Open, whose link closes it.
 // Errors: transport.ErrPermission (no rule allows it, or a limit is reached; the text names the
-// line to add), ErrNoInterface, ErrInterfaceDown, ErrNotSupported; xdp.OccupiedError; the context's;
-// net.Error if nobody listens.
+// line to add), ErrNoInterface, ErrInterfaceDown, ErrNotSupported; xdp.OccupiedError; the
+// context's; net.Error if nobody listens.
 func Open(ctx context.Context, socket string, r Request) (*Grant, error) {
 	g, err := open(ctx, socket, r)
 	if err != nil {
