@@ -16,8 +16,8 @@ import (
 const (
 	// DefaultPeerTimeout of groups.
 	DefaultPeerTimeout = engine.DefaultPeerTimeout
-	// minPeerTimeout is what a busy machine takes to wake a process.
-	minPeerTimeout = time.Millisecond
+	// minTime is the least PeerTimeout, and Late: what a busy machine takes to wake a process.
+	minTime = time.Millisecond
 	// Numbers is how many barriers of one group can be in progress at one time.
 	Numbers = engine.Numbers
 )
@@ -47,7 +47,8 @@ type GroupConfig struct {
 	// quorum that is larger than the group is refused.
 	Quorum int
 	// Late is how long a barrier may take before the service's Logger is told which members have
-	// not entered: with the nack after it, up to a tenth of PeerTimeout later. Zero is never.
+	// not entered: with the nack after it, up to a tenth of PeerTimeout later. A millisecond at
+	// least; zero is never.
 	Late time.Duration
 }
 
@@ -99,10 +100,10 @@ type ancestry struct {
 
 func (s *Service) newGroup(cfg GroupConfig, of ancestry) (*Group, error) {
 	cfg.PeerTimeout = cmp.Or(cfg.PeerTimeout, DefaultPeerTimeout)
-	if cfg.PeerTimeout < minPeerTimeout || cfg.Late < 0 || cfg.Quorum < 0 {
+	if cfg.PeerTimeout < minTime || cfg.Late != 0 && cfg.Late < minTime || cfg.Quorum < 0 {
 		return nil, fmt.Errorf("barrier: PeerTimeout %v, Late %v, Quorum %d (want 0 or more, and "+
-			"PeerTimeout %v at least; a number without a unit is in nanoseconds)",
-			cfg.PeerTimeout, cfg.Late, cfg.Quorum, minPeerTimeout)
+			"times of %v at least; a number without a unit is in nanoseconds)",
+			cfg.PeerTimeout, cfg.Late, cfg.Quorum, minTime)
 	}
 	known, table := MaskOf(s.ep.Node()), s.ep.Nodes()
 	for _, n := range table {

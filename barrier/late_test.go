@@ -129,3 +129,33 @@ func TestLate_WaitsForTheAnswers(t *testing.T) {
 		}
 	})
 }
+
+// Close returns once the logger has, which a program closes then: a first call, and one beside it.
+func TestLate_CloseWaitsForTheLogger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logs, goOn := make(chan struct{}), make(chan struct{})
+		handle := func(slog.Record) { close(logs); <-goOn }
+		eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+		s := service(t, eps[0], barrier.Config{Logger: slog.New(callingHandler{slog.DiscardHandler, handle})})
+		arrive(t, group(t, s, barrier.GroupConfig{PeerTimeout: time.Minute, Late: time.Second}), barrier.Options{})
+		<-logs
+		var returned atomic.Int32
+		for range 2 {
+			go func() {
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+				returned.Add(1)
+			}()
+		}
+		time.Sleep(time.Hour) // the other node answers no goodbye
+		if n := returned.Load(); n != 0 {
+			t.Errorf("%d calls of Close have returned while the logger runs", n)
+		}
+		close(goOn)
+		synctest.Wait()
+		if n := returned.Load(); n != 2 {
+			t.Errorf("%d calls of Close have returned, want 2", n)
+		}
+	})
+}

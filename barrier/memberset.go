@@ -290,7 +290,7 @@ func (c *memberSet) explain(number uint8) error {
 	}
 	_, generation := c.engine.State(number)
 	nodes := c.nodesOf(f.Ranks)
-	if f.Reason == engine.OtherAlgorithm {
+	if f.Reasons[0] == engine.OtherAlgorithm {
 		return &MismatchError{number, generation, nodes, c.algorithm}
 	}
 	down := &NodeDownError{
@@ -301,7 +301,7 @@ func (c *memberSet) explain(number uint8) error {
 		down.Quorum = c.group.cfg.Quorum
 	}
 	for i := range nodes {
-		down.Reasons = append(down.Reasons, Reason(f.ReasonOf(i)))
+		down.Reasons = append(down.Reasons, Reason(f.Reasons[i]))
 	}
 	return down
 }

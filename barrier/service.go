@@ -31,7 +31,8 @@ type Config struct {
 	// (ReadTable). What it does not have, and all if it is nil, is chosen by the model. All nodes
 	// give the same: members that have chosen differently are a *MismatchError.
 	Table *schedule.Table
-	// Logger of late barriers. Nil is slog.Default.
+	// Logger of late barriers. Nil is slog.Default. Service.Close waits until it returns: it must
+	// not call that.
 	Logger *slog.Logger
 	// Unit, on the Center of groups whose algorithm is schedule.Offload, counts their arrivals in
 	// the path of the NIC. See package offload. Nil is none: the Center's process counts.
@@ -46,6 +47,7 @@ type Service struct {
 	port *mcd.Port
 
 	leaving sync.WaitGroup // calls that say goodbye
+	logging sync.WaitGroup // calls of the logger; none is added once the service is closed
 	unwatch func()         // ends watchProbe
 
 	making     sync.Mutex // held while a member set is made; taken before mu
@@ -97,8 +99,9 @@ func Open(ep *mcd.Endpoint, cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// Close closes all groups, as Group.Close does, and the port. Further calls do nothing else than
-// to wait for the goodbyes.
+// Close closes all groups, as Group.Close does, and the port, and waits for Config.Logger, if that
+// is told of a late barrier just then. Further calls do nothing else than to wait for the goodbyes
+// and the logger.
 func (s *Service) Close() (err error) {
 	s.mu.Lock()
 	first := !s.closed
@@ -112,6 +115,7 @@ func (s *Service) Close() (err error) {
 			s.unwatch()
 			err = s.port.Close()
 		}
+		s.logging.Wait()
 	}()
 	s.leave(groups...)
 	return nil
@@ -173,13 +177,19 @@ func (s *Service) arm(c *memberSet) {
 
 // tick does what is due, in a goroutine of the timer.
 func (s *Service) tick() {
-	for _, attributes := range s.advance(clock.Now()) {
+	late := s.advance(clock.Now())
+	if len(late) == 0 {
+		return
+	}
+	defer s.logging.Done()
+	for _, attributes := range late {
 		s.cfg.Logger.Warn("barrier is late", attributes...)
 	}
 }
 
 // advance advances the engines for which something is due. It returns what is to be logged without
-// mu: a logger takes its time, and may call the service.
+// mu: a logger takes its time, and may call the service. If that is anything, the call is counted
+// among those of the logger.
 func (s *Service) advance(now monotime.Time) [][]any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,5 +205,11 @@ func (s *Service) advance(now monotime.Time) [][]any {
 	}
 	late := s.late
 	s.late = nil
+	if s.closed {
+		return nil
+	}
+	if len(late) > 0 {
+		s.logging.Add(1)
+	}
 	return late
 }

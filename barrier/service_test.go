@@ -138,8 +138,9 @@ func TestGroup_Refuses(t *testing.T) {
 			"wants network 1: the endpoint has 1"},
 		{"a negative timeout", barrier.GroupConfig{PeerTimeout: -1}, nil, "PeerTimeout -1ns"},
 		{"a timeout within which nobody can be asked", barrier.GroupConfig{PeerTimeout: time.Millisecond - 1}, nil,
-			"PeerTimeout 999.999µs, Late 0s, Quorum 0 (want 0 or more, and PeerTimeout 1ms at least; a number without a unit is in nanoseconds)"},
+			"PeerTimeout 999.999µs, Late 0s, Quorum 0 (want 0 or more, and times of 1ms at least; a number without a unit is in nanoseconds)"},
 		{"a negative time until it is late", barrier.GroupConfig{Late: -1}, nil, "Late -1ns"},
+		{"a time within which no barrier is late", barrier.GroupConfig{Late: time.Millisecond - 1}, nil, "Late 999.999µs"},
 		{"a negative quorum", barrier.GroupConfig{Quorum: -1}, nil, "Quorum -1"},
 		{"a quorum that no members are", barrier.GroupConfig{Quorum: 4}, nil, "Quorum 4 of 3 members"},
 	} {

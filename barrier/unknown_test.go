@@ -27,7 +27,7 @@ func TestAnswersWhereAGroupIsNotThere(t *testing.T) {
 		{engine.Message{Kind: engine.Nack, Heard: true}, engine.NoSuchGroup, engine.Bye},
 		{engine.Message{Kind: engine.Nack}, engine.NoSuchGroup, engine.Bye},
 		{engine.Message{Kind: engine.NotYet}, 0, 0},
-		{engine.Message{Kind: engine.Fail, Failure: &engine.Failure{Reason: engine.OtherAlgorithm, Ranks: []int{0}}}, 0, 0},
+		{engine.Message{Kind: engine.Fail, Failure: &engine.Failure{Ranks: []int{0}, Reasons: []engine.Reason{engine.OtherAlgorithm}}}, 0, 0},
 		{engine.Message{Kind: engine.Bye}, engine.ByeAck, engine.ByeAck},
 		{engine.Message{Kind: engine.ByeAck}, 0, 0},
 		{engine.Message{Kind: engine.StatusRequest}, engine.NoSuchGroup, engine.NoSuchGroup},

@@ -53,6 +53,7 @@ type IncompleteError struct {
 	ForeignVersion int
 	Keys           error          // mcd.ErrKeyMismatch, if a node with other keys was heard, or with none
 	Mismatch       *MismatchError // a missing node that expects another cluster, if one was heard
+	Malformed      uint64         // messages to the discovery port that were no announcements
 	Stood          time.Duration  // for which this machine stood still meanwhile, if it did for seconds
 	Err            error
 }
@@ -82,6 +83,10 @@ func (e *IncompleteError) Error() string {
 		b.WriteString(" (are the missing ones started, with the same cluster id, and do frames reach them:" +
 			" on the same switch and VLAN, or over UDP at the right addresses?" +
 			" Those that know this node at another address do not answer: who begins anew keeps its address)")
+	}
+	if e.Malformed > 0 {
+		fmt.Fprintf(&b, "; messages to port %d that were no announcements: %d (bring all nodes to one version)",
+			DiscoveryPort, e.Malformed)
 	}
 	return b.String()
 }
@@ -179,6 +184,7 @@ func (m *Membership) incomplete(cause error, stood time.Duration) error {
 		e.Missing = append(e.Missing, mcd.NodeID(k))
 	}
 	f := m.core.Fault()
+	e.Malformed = m.malformed
 	m.mu.Unlock()
 	if b := f.B.Node; f.Kind != discovery.NoFault && !slices.ContainsFunc(e.Heard, func(p Peer) bool {
 		return uint16(p.ID) == b

@@ -55,7 +55,7 @@ type Membership struct {
 	mu        sync.Mutex // guards what follows, and that turn is completed once between two resets
 	core      *discovery.Discovery
 	out       []discovery.Send
-	malformed uint64
+	malformed uint64 // messages to the port that were no announcements
 }
 
 // Join announces this node on all links of ep until it has heard Config.Nodes nodes, listens a few
@@ -253,13 +253,6 @@ func (m *Membership) Peers() []Peer {
 func peer(s discovery.Station) Peer {
 	n := mcd.Node{ID: mcd.NodeID(s.Node), MACs: slices.Clone(s.MACs), Place: mcd.Place(s.Place)}
 	return Peer{Node: n, Name: s.Name, NIC: s.NIC}
-}
-
-// Malformed returns how many messages to the discovery port were no announcements.
-func (m *Membership) Malformed() uint64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.malformed
 }
 
 // Close closes the discovery port: late nodes are no longer answered. The endpoint and its node

@@ -104,6 +104,33 @@ func (l cloned) Poll(frames []transport.Frame) (int, error) {
 	return n, err
 }
 
+// Who waits in vain is told of messages to the port that are no announcements, as those of another
+// version are.
+func TestIncomplete_TellsOfOtherMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSegment(t, 1)
+		e, other := s.node(mcd.Config{}), s.node(mcd.Config{Node: 1})
+		p, err := other.OpenPort(1, mcd.PortOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent := time.AfterFunc(time.Second, func() {
+			for range 3 {
+				if err := p.TrySend(0, mcd.ToAll(cluster.DiscoveryPort), []byte{99}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		defer sent.Stop()
+		r := joinAll([]*mcd.Endpoint{e}, 2, time.Minute)[0]
+		var incomplete *cluster.IncompleteError
+		if !errors.As(r.err, &incomplete) || incomplete.Malformed != 3 ||
+			!strings.Contains(r.err.Error(), "; messages to port 255 that were no announcements: 3 (bring all nodes to one version)") {
+			t.Errorf("%v", r.err)
+		}
+	})
+}
+
 // Two machines of one number and one address, as clones have them, do not join, and are told what to
 // do.
 func TestClonesDoNotJoin(t *testing.T) {

@@ -88,9 +88,18 @@ func (c *Comm) AckFailed() []int {
 	return c.ranksIn(c.agreements.acknowledged)
 }
 
-// failed returns who is down or was left out. The caller holds World.mu.
-func (c *Comm) failed() consensus.Set {
-	return c.consensus().Failed()
+// failed returns who is down or was left out. It makes no core: Free keeps one for others that ask.
+// The caller holds World.mu.
+func (c *Comm) failed() (down consensus.Set) {
+	if core := c.agreements.core; core != nil {
+		return core.Failed()
+	}
+	for k, rank := range c.members {
+		if c.w.all[rank].err != nil {
+			down = down.With(k)
+		}
+	}
+	return down
 }
 
 func (c *Comm) ranksIn(s consensus.Set) (ranks []int) {
@@ -122,11 +131,10 @@ func (c *Comm) failures(s consensus.Set) error {
 func (c *Comm) consensus() *consensus.Member {
 	a := &c.agreements
 	if a.core == nil {
+		down := c.failed()
 		a.core = consensus.New(c.rank, len(c.members))
-		for k, rank := range c.members {
-			if c.w.all[rank].err != nil {
-				a.core.Down(k, nil) // nothing is begun
-			}
+		for _, k := range c.ranksIn(down) {
+			a.core.Down(k, nil) // nothing is begun
 		}
 	}
 	return a.core

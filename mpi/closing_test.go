@@ -157,6 +157,41 @@ func TestClose_EndsBarriers(t *testing.T) {
 	})
 }
 
+// What is called with ProcNull once the world is closed fails as all other calls do.
+func TestErrClosed_WithProcNull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := openTwo(t, Config{})
+		c, ctx, one := w.Comm(), t.Context(), []int{1}
+		var v *Win[int]
+		inBoth(t, func(c *Comm) error {
+			of, err := NewWin(ctx, c, []int{0})
+			if c == w.Comm() {
+				v = of
+			}
+			return err
+		}, w, other)
+		taken, err := c.Mprobe(ctx, ProcNull, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closeTwo(t, w, other)
+		_, recv := Recv(ctx, c, one, ProcNull, 0)
+		_, sendrecv := Sendrecv(ctx, c, one, ProcNull, 0, one, ProcNull, 0)
+		_, probe := c.Probe(ctx, ProcNull, 0)
+		_, _, iprobe := c.Iprobe(ProcNull, 0)
+		_, mrecv := MRecv(ctx, taken, one)
+		for name, err := range map[string]error{
+			"Send": Send(ctx, c, one, ProcNull, 0), "Ssend": Ssend(ctx, c, one, ProcNull, 0),
+			"Recv": recv, "Sendrecv": sendrecv, "Probe": probe, "Iprobe": iprobe, "MRecv": mrecv,
+			"Put": v.Put(ctx, one, ProcNull, 0), "Lock": v.Lock(ctx, ProcNull, Shared),
+		} {
+			if !errors.Is(err, ErrClosed) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}
+
 // Whatever is called once the endpoint was closed without the world, or waits meanwhile, ends with
 // ErrClosed: no other process is down.
 func TestErrClosed_OfTheEndpoint(t *testing.T) {

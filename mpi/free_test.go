@@ -94,6 +94,50 @@ func TestComm_FreeOfRevoked(t *testing.T) {
 	})
 }
 
+// Who has asked which processes have failed, and agreed on nothing, keeps nothing of a communicator
+// that is freed, however its Free ends.
+func TestComm_FreeOfFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, other := openTwo(t, Config{})
+		var failed, revoked *Comm
+		inBoth(t, func(c *Comm) error {
+			d, err := c.Dup(t.Context())
+			if err != nil {
+				return err
+			}
+			e, err := c.Dup(t.Context())
+			if c.Rank() == 0 {
+				failed, revoked = d, e
+			}
+			return err
+		}, w, other)
+		if err := other.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := failed.Barrier(t.Context()); !errors.Is(err, ErrProcessFailed) {
+			t.Errorf("a barrier with rank 1, which is down: %v", err)
+		}
+		for _, d := range []*Comm{failed, revoked} {
+			if down, acknowledged := d.Failed(), d.AckFailed(); len(down) != 1 || len(acknowledged) != 1 {
+				t.Errorf("down: %v, acknowledged: %v, want rank 1", down, acknowledged)
+			}
+		}
+		if err := failed.Free(t.Context()); !errors.Is(err, ErrProcessFailed) {
+			t.Errorf("freed with rank 1, which is down: %v", err)
+		}
+		revoked.Revoke()
+		if err := revoked.Free(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if len(w.comms) != 1 {
+			t.Errorf("%d communicators are left, want the world's", len(w.comms))
+		}
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A process that frees a communicator alone is not down: the others' barrier names it, and all else
 // goes on.
 func TestComm_FreeAlone(t *testing.T) {

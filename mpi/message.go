@@ -113,10 +113,11 @@ func (c *Comm) sendAndWait(ctx context.Context, data []byte, to, tag int, synchr
 func (c *Comm) beginSend(r *Request, data []byte, to, tag int, synchronous bool) *Request {
 	c.begin(r, data)
 	err := checkTag(tag)
-	if err == nil {
-		err = c.over()
-	}
-	if err == nil && to != ProcNull {
+	switch {
+	case err != nil:
+	case to == ProcNull:
+		err = c.refusal()
+	default:
 		err = c.checkRank(to)
 	}
 	if err != nil || to == ProcNull {
@@ -203,16 +204,7 @@ func (w *World) refuses(r *Request, with matching.Rank) bool {
 
 func (c *Comm) beginReceive(r *Request, buf []byte, from, tag int) *Request {
 	c.begin(r, buf)
-	var err error
-	if tag != AnyTag {
-		err = checkTag(tag)
-	}
-	if err == nil {
-		err = c.over()
-	}
-	if err == nil && from != ProcNull && from != AnySource {
-		err = c.checkRank(from)
-	}
+	q, err := c.pattern(from, tag)
 	if err != nil || from == ProcNull {
 		if err != nil {
 			err = fmt.Errorf("receive from rank %d: %w", from, err)
@@ -222,11 +214,7 @@ func (c *Comm) beginReceive(r *Request, buf []byte, from, tag int) *Request {
 		r.completion.Complete(err)
 		return r
 	}
-	source := matching.AnySource
-	if from != AnySource {
-		source = c.members[from]
-	}
-	return c.receive(r, c.context, source, int32(tag))
+	return c.receive(r, q.Context, q.Source, q.Tag)
 }
 
 // receive begins a receive whose arguments are right.

@@ -21,7 +21,7 @@ type probe struct {
 func (c *Comm) Iprobe(from, tag int) (s Status, found bool, err error) {
 	q, err := c.pattern(from, tag)
 	if err != nil {
-		return Status{}, false, err
+		return Status{}, false, fmt.Errorf("probe of rank %d: %w", from, err)
 	}
 	if from == ProcNull {
 		return fromNobody, true, nil
@@ -69,10 +69,13 @@ func (c *Comm) Mprobe(ctx context.Context, from, tag int) (*Message, error) {
 
 // MRecv receives a message that Mprobe has taken, once: MPI_Mrecv. Errors: those of Recv.
 func MRecv[T Element](ctx context.Context, m *Message, buf []T) (Status, error) {
+	c := m.comm
 	if m.status == fromNobody {
+		if err := c.refusal(); err != nil {
+			return Status{}, fmt.Errorf("receive from rank %d: %w", ProcNull, err)
+		}
 		return m.status, nil
 	}
-	c := m.comm
 	w := c.w
 	r := new(Request)
 	c.begin(r, bytesOf(buf))
@@ -99,7 +102,7 @@ func MRecv[T Element](ctx context.Context, m *Message, buf []T) (Status, error) 
 	return r.finish(ctx)
 }
 
-// pattern returns what a probe looks for.
+// pattern returns what a receive, or a probe, looks for.
 func (c *Comm) pattern(from, tag int) (q matching.Pattern, err error) {
 	if tag != AnyTag {
 		err = checkTag(tag)
@@ -108,16 +111,13 @@ func (c *Comm) pattern(from, tag int) (q matching.Pattern, err error) {
 	switch {
 	case err != nil || from == AnySource:
 	case from == ProcNull:
-		err = c.over()
+		err = c.refusal()
 	default:
 		if err = c.checkRank(from); err == nil {
 			q.Source = c.members[from]
 		}
 	}
-	if err != nil {
-		return q, fmt.Errorf("probe of rank %d: %w", from, err)
-	}
-	return q, nil
+	return q, err
 }
 
 func (c *Comm) statusOf(m *matching.Message) Status {
@@ -146,7 +146,7 @@ func (c *Comm) await(
 	p := &probe{}
 	var err error
 	if p.pattern, err = c.pattern(from, tag); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("probe of rank %d: %w", from, err)
 	}
 	if from == ProcNull {
 		return &Message{comm: c, status: fromNobody}, nil

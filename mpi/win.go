@@ -308,10 +308,7 @@ func (v *window) usable(m *member) error {
 
 // target returns the member that n elements are of, or nil for nobody.
 func (v *window) target(rank, at, n int) (*member, error) {
-	if rank == ProcNull {
-		return nil, nil
-	}
-	if err := v.comm.checkRank(rank); err != nil {
+	if err := v.checkRank(rank); err != nil || rank == ProcNull {
 		return nil, err
 	}
 	m := v.members[rank]

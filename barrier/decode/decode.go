@@ -79,7 +79,7 @@ func read(payload []byte) []decode.Record {
 		m.Receiver = hex(e.Echo)
 	case engine.Fail:
 		for i, r := range e.Failure.Ranks {
-			m.Gone = append(m.Gone, Gone{r, engine.ReasonName(e.Failure.ReasonOf(i))})
+			m.Gone = append(m.Gone, Gone{r, engine.ReasonName(e.Failure.Reasons[i])})
 		}
 	case engine.Report:
 		m.Receiver, m.Decided, m.Query = hex(e.Report.Echo), e.Report.Decided, e.Report.Query

@@ -16,7 +16,9 @@ func Check(ctx context.Context, ep *mcd.Endpoint, nic int, tags []transport.Opti
 	if len(tags) == 0 {
 		return nil, nil
 	}
-	o.setDefaults()
+	if err := o.setDefaults(); err != nil {
+		return nil, err
+	}
 	c := &checker{collector: collect(ep, o), o: o, nic: nic, tags: tags}
 	defer c.stop()
 	for _, step := range []func(context.Context) error{c.look, c.direct, c.fullSize} {

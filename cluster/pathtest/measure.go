@@ -3,6 +3,7 @@ package pathtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -18,7 +19,8 @@ type Options struct {
 	Count int
 	// Size is a probe's payload in bytes. 0 means the shortest.
 	Size int
-	// Timeout is how long to wait for an answer. 0 means DefaultTimeout.
+	// Timeout is how long to wait for an answer. 0 means DefaultTimeout; less than a millisecond is
+	// refused.
 	Timeout time.Duration
 }
 
@@ -26,15 +28,22 @@ type Options struct {
 const (
 	DefaultCount   = 20
 	DefaultTimeout = 200 * time.Millisecond
+
+	minTimeout = time.Millisecond // in less the other node may answer late; most often the unit was forgotten
 )
 
-func (o *Options) setDefaults() {
+func (o *Options) setDefaults() error {
 	if o.Count == 0 {
 		o.Count = DefaultCount
 	}
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
 	}
+	if o.Timeout < minTimeout {
+		return fmt.Errorf("pathtest: Options.Timeout %v: want %v or more (a number without a unit is in nanoseconds)",
+			o.Timeout, minTimeout)
+	}
+	return nil
 }
 
 // Measured is the result of Measure.
@@ -65,7 +74,9 @@ func (m *Measured) Quantile(q float64) time.Duration {
 func Measure(
 	ctx context.Context, ep *mcd.Endpoint, path mcd.Path, o Options, told func(mcd.PingReply, error),
 ) (Measured, error) {
-	o.setDefaults()
+	if err := o.setDefaults(); err != nil {
+		return Measured{}, err
+	}
 	var m Measured
 	for range o.Count {
 		turn, cancel := context.WithTimeout(ctx, o.Timeout)
@@ -97,7 +108,9 @@ func Measure(
 func EchoRate(
 	ctx context.Context, ep *mcd.Endpoint, path mcd.Path, o Options, during time.Duration,
 ) (bytesPerS float64, err error) {
-	o.setDefaults()
+	if err := o.setDefaults(); err != nil {
+		return 0, err
+	}
 	c := collect(ep, o)
 	defer c.stop()
 	size := ep.MaxPayload()
@@ -142,7 +155,9 @@ func (c *collector) forget() monotime.Time {
 func Sweep(
 	ctx context.Context, ep *mcd.Endpoint, node mcd.NodeID, nic int, tags []transport.OptionalTag, o Options,
 ) ([]transport.OptionalTag, error) {
-	o.setDefaults()
+	if err := o.setDefaults(); err != nil {
+		return nil, err
+	}
 	c := collect(ep, o)
 	defer c.stop()
 	var probes []probe

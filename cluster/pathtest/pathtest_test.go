@@ -248,6 +248,16 @@ func TestMeasure(t *testing.T) {
 		if err != nil || m.Alive() || m.Sent != 2 || m.Quantile(1) != 0 {
 			t.Errorf("%+v, %v: want that none is answered in time", m, err)
 		}
+		brief, ctx := pathtest.Options{Timeout: 5}, context.Background() // nanoseconds: nobody can answer
+		_, measure := pathtest.Measure(ctx, e, mcd.Path{Node: 1}, brief, nil)
+		_, rate := pathtest.EchoRate(ctx, e, mcd.Path{Node: 1}, brief, time.Second)
+		_, sweep := pathtest.Sweep(ctx, e, 1, 0, by(7), brief)
+		_, check := pathtest.Check(ctx, e, 0, by(7), brief)
+		for name, err := range map[string]error{"Measure": measure, "EchoRate": rate, "Sweep": sweep, "Check": check} {
+			if err == nil || !strings.Contains(err.Error(), "Options.Timeout 5ns: want 1ms or more") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
 		if _, err := pathtest.Measure(context.Background(), e, mcd.Path{Node: 9}, pathtest.Options{}, nil); !errors.Is(err, mcd.ErrUnknownNode) {
 			t.Errorf("%v, want ErrUnknownNode", err)
 		}

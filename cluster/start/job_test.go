@@ -327,9 +327,9 @@ func (l lines) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Times and numbers that make no sense are refused, as a limit that has passed already.
+// Times and numbers that make no sense are refused, as a limit that has passed already, or nearly so.
 func TestRun_Negative(t *testing.T) {
-	for _, cfg := range []Config{{Nodes: -1}, {Limit: -1}, {JoinTimeout: -1}} {
+	for _, cfg := range []Config{{Nodes: -1}, {Limit: -1}, {JoinTimeout: -1}, {Limit: 5}, {JoinTimeout: 5}} { // nanoseconds
 		err := Run(t.Context(), cfg, func(context.Context, *Node) error { t.Error("it ran"); return nil })
 		if err == nil || !strings.Contains(err.Error(), "want 0 or more") {
 			t.Errorf("%+v: %v", cfg, err)

@@ -29,7 +29,7 @@ type Config struct {
 	// Exact refuses any other number.
 	Exact bool
 	// Limit is how long a node may take, from its start to its end; then its context ends. Zero is
-	// for ever.
+	// for ever; less than a millisecond is refused, here and of JoinTimeout.
 	Limit time.Duration
 	// JoinTimeout is how long the nodes may take to meet. Zero is DefaultJoinTimeout. A node that
 	// has waited for a twentieth of it says so by package log. The time in which this machine stood
@@ -132,9 +132,10 @@ func Main(cfg Config, f func(ctx context.Context, n *Node) error) {
 // under PMI-1, context.DeadlineExceeded where processes do not come to their launcher, which does
 // not say which; those of f, joined with those of the node's close.
 func Run(ctx context.Context, cfg Config, f func(ctx context.Context, n *Node) error) (err error) {
-	if cfg.Nodes < 0 || cfg.Limit < 0 || cfg.JoinTimeout < 0 {
-		return fmt.Errorf("start: Config.Nodes %d, Config.Limit %v, Config.JoinTimeout %v: want 0 or more",
-			cfg.Nodes, cfg.Limit, cfg.JoinTimeout)
+	wrong := func(t time.Duration) bool { return t != 0 && t < time.Millisecond } // most often without its unit
+	if cfg.Nodes < 0 || wrong(cfg.Limit) || wrong(cfg.JoinTimeout) {
+		return fmt.Errorf("start: Config.Nodes %d, Config.Limit %v, Config.JoinTimeout %v: want 0 or more, and "+
+			"times of 1ms at least (a number without a unit is in nanoseconds)", cfg.Nodes, cfg.Limit, cfg.JoinTimeout)
 	}
 	if cfg.Limit > 0 {
 		var cancel context.CancelFunc

@@ -9,6 +9,8 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -29,14 +31,26 @@ import (
 )
 
 func main() {
-	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) && !manager.IsAsked(os.Args[1:]) { // ignored: as under nohup
+	ends, dropped := signals(os.Args[1:])
+	ctx := untilSignal(ends...)
+	signal.Notify(make(chan os.Signal, 1), dropped...)
+	os.Exit(cli.Execute(ctx, cli.NewRoot(verbs), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// signals returns the signals that end a command line, without the program's name, and those that
+// nobody hears.
+func signals(args []string) (ends, dropped []os.Signal) {
+	ends = []os.Signal{os.Interrupt, syscall.SIGTERM}
+	// A reader that has had enough is an error of a write, after which the command tidies up.
+	dropped = []os.Signal{syscall.SIGPIPE}
+	verb := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
+	switch {
+	case verb >= 0 && (args[verb] == "manager" || args[verb] == "grant"): // they read files again, once they have begun
+		dropped = append(dropped, syscall.SIGHUP)
+	case !signal.Ignored(syscall.SIGHUP): // ignored: as under nohup
 		ends = append(ends, syscall.SIGHUP)
 	}
-	ctx := untilSignal(ends...)
-	// A reader that has had enough is an error of a write, after which the command tidies up.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	os.Exit(cli.Execute(ctx, cli.NewRoot(verbs), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	return ends, dropped
 }
 
 // untilSignal returns a context that the first of some signals ends; a second one ends the process.

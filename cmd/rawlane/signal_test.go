@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -90,5 +92,22 @@ func TestBrokenPipe_IsQuiet(t *testing.T) {
 	_ = cmd.Wait()  // the status says how
 	if got := cmd.ProcessState.ExitCode(); got != 141 || said.Len() != 0 {
 		t.Errorf("status %d, said %q, want status 141 and nothing", got, said)
+	}
+}
+
+// SIGHUP does not end the verbs that read files again by it, from their first moment on: they hear it
+// once they run. It ends the others, but where it was ignored before, as under nohup.
+func TestSignals(t *testing.T) {
+	for line, dropped := range map[string]bool{
+		"manager --failover": true, "--x manager": true, "grant --rules f": true,
+		"route log --manager manager": false, "key grant": false, "": false,
+	} {
+		ends, deaf := signals(strings.Fields(line))
+		if got := slices.Contains(deaf, os.Signal(syscall.SIGHUP)); got != dropped {
+			t.Errorf("%q: dropped is %v", line, got)
+		}
+		if got := slices.Contains(ends, os.Signal(syscall.SIGHUP)); got != (!dropped && !signal.Ignored(syscall.SIGHUP)) {
+			t.Errorf("%q: an end is %v", line, got)
+		}
 	}
 }

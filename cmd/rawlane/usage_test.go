@@ -217,7 +217,7 @@ func TestMisuse(t *testing.T) {
 		{"ping 1 --size 0", "--size 0: want 16 or more"},
 		{"ping 1 --size 1481", "--size 1481: too large: 1481 bytes, at most 1480 fit"},
 		{"matrix --size 99999", "--size 99999: too large: 99999 bytes, at most 1480 fit"},
-		{"ping 1 --wait 0s", "--wait 0s: want more than 0"},
+		{"ping 1 --wait 999us", "--wait 999µs: want 1ms or more"},
 		{"matrix --nodes 1", "--nodes 1: want 2 to 250"},
 		{"matrix --rate -1s", "--rate -1s: want 0 or more"},
 		{"matrix --check --rate 1s", "--rate and --check: want one of the two"},

@@ -156,6 +156,41 @@ func TestDetach_AfterARename(t *testing.T) {
 	}
 }
 
+// A NIC whose interface is renamed before its tags are kept leaves them in the frames all the same,
+// and takes them off again behind that.
+func TestKeepTags_AfterARename(t *testing.T) {
+	node, ifi := veth(t)
+	err := node.Do(func() error {
+		n := new(nic)
+		if err := n.open(ifi.Index, ifi.Name); err != nil {
+			return err
+		}
+		defer n.close()
+		l, err := netlink.LinkByName(ifi.Name)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(netlink.LinkSetDown(l), netlink.LinkSetName(l, "lan0")); err != nil {
+			return err
+		}
+		for _, step := range []struct {
+			do   func() error
+			want bool
+		}{{n.keepTags, false}, {n.restore, true}} {
+			if err := step.do(); err != nil {
+				return err
+			}
+			if features, err := n.features(); err != nil || features[stripping[0]] != step.want {
+				t.Errorf("takes tags off: %t, %v, want %t", features[stripping[0]], err, step.want)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // The kernel's answer says which mode the driver has.
 func TestModeOf(t *testing.T) {
 	for features, want := range map[uint64]xsk.Mode{

@@ -36,6 +36,7 @@ func (n *nic) open(index int, ifname string) (err error) {
 		return fmt.Errorf("ask the driver for its features: %w", err)
 	}
 	n.index, n.ifname = index, ifname
+	_ = n.findName() // DriverName fails, too
 	n.driver, _ = n.tool.DriverName(n.ifname)
 	return nil
 }
@@ -79,7 +80,8 @@ func (n *nic) hasCarrier() bool {
 	return err != nil || up != 0
 }
 
-// findName asks for the interface's present name: it may have got another one.
+// findName asks for the interface's present name: it may have got another one. The calls of ethtool
+// go by names alone, so each is made just behind this.
 func (n *nic) findName() error {
 	var request unix.Ifreq
 	request.SetUint32(uint32(n.index))
@@ -98,10 +100,7 @@ func (n *nic) restore() error {
 	if n.stopped == nil {
 		return nil
 	}
-	err := n.findName()
-	if err == nil {
-		err = n.change(n.stopped)
-	}
+	err := n.change(n.stopped)
 	n.stopped = nil
 	if err != nil && !errors.Is(err, unix.ENODEV) {
 		return fmt.Errorf("switch rx-vlan-offload of %s on again: %w", n.ifname, err)
@@ -111,11 +110,17 @@ func (n *nic) restore() error {
 
 // features returns the NIC's features, and which are on.
 func (n *nic) features() (map[string]bool, error) {
+	if err := n.findName(); err != nil {
+		return nil, err
+	}
 	return n.tool.Features(n.ifname)
 }
 
 // change switches features on or off.
 func (n *nic) change(features map[string]bool) error {
+	if err := n.findName(); err != nil {
+		return err
+	}
 	return n.tool.Change(n.ifname, features)
 }
 

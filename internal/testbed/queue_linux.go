@@ -2,8 +2,8 @@ package testbed
 
 import (
 	"errors"
+	"fmt"
 	"net"
-	"runtime"
 
 	"golang.org/x/sys/unix"
 
@@ -11,7 +11,9 @@ import (
 )
 
 // SendByQueue sends a frame, padded, by a transmit queue: past the queueing discipline it is that
-// of the processor. The caller is in Node.Do, which keeps it on a thread.
+// of the processor, of all that this process may have, also where it was started on one of them.
+// The caller is in Node.Do, which keeps it on a thread. With one processor there is one queue, and
+// the error is errors.ErrUnsupported.
 func SendByQueue(ifname string, queue int, f transport.Frame) error {
 	ifi, err := net.InterfaceByName(ifname)
 	if err != nil {
@@ -25,14 +27,21 @@ func SendByQueue(ifname string, queue int, f transport.Frame) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1); err != nil {
 		return err
 	}
-	var old, cpu unix.CPUSet
+	var old, all, may, cpu unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &old); err != nil {
 		return err
 	}
-	cpu.Set(queue % runtime.NumCPU())
-	if err := unix.SchedSetaffinity(0, &cpu); err != nil {
-		return err
+	all.Fill()
+	err = errors.Join(unix.SchedSetaffinity(0, &all), unix.SchedGetaffinity(0, &may))
+	if n := may.Count(); err == nil && n < 2 {
+		err = fmt.Errorf("send by a queue: this process may have one processor: %w", errors.ErrUnsupported)
+	} else if err == nil {
+		cpu.Set(queue % n)
+		err = unix.SchedSetaffinity(0, &cpu)
 	}
-	err = unix.Sendto(fd, append(f.AppendTo(nil), make([]byte, 60)...), 0, &unix.SockaddrLinklayer{Ifindex: ifi.Index})
+	if err == nil {
+		to := &unix.SockaddrLinklayer{Ifindex: ifi.Index}
+		err = unix.Sendto(fd, append(f.AppendTo(nil), make([]byte, 60)...), 0, to)
+	}
 	return errors.Join(err, unix.SchedSetaffinity(0, &old))
 }

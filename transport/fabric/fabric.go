@@ -25,11 +25,14 @@ type Config struct {
 	DropWhenFull bool
 	// Ageing is how long switches remember an address that sends nothing. 0 means for ever: real
 	// switches take 300 s, but here a station's end is noticed, and without ageing no clock is
-	// read.
+	// read. Less than a millisecond is refused.
 	Ageing time.Duration
 	// Addresses is how many addresses each switch can learn. 0 means 8192.
 	Addresses int
 }
+
+// minAgeing is far below what switches take. Most often less is a number whose unit was forgotten.
+const minAgeing = time.Millisecond
 
 // complete returns c with its defaults, or an error that names the wrong field.
 func (c Config) complete() (Config, error) {
@@ -46,9 +49,9 @@ func (c Config) complete() (Config, error) {
 		return c, fmt.Errorf("fabric: Config.QueueFrames is %d (want 2 to %d)", c.QueueFrames, MaxQueueFrames)
 	}
 	c.QueueFrames = 1 << bits.Len(uint(c.QueueFrames-1))
-	if c.Ageing < 0 || c.Addresses < 0 {
-		return c, fmt.Errorf("fabric: Config.Ageing is %v and Config.Addresses %d (want neither negative)",
-			c.Ageing, c.Addresses)
+	if c.Ageing != 0 && c.Ageing < minAgeing || c.Addresses < 0 {
+		return c, fmt.Errorf("fabric: Config.Ageing is %v and Config.Addresses %d (want neither negative, and "+
+			"Ageing 0 or %v at least; a number without a unit is in nanoseconds)", c.Ageing, c.Addresses, minAgeing)
 	}
 	return c, nil
 }

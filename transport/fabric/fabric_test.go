@@ -41,10 +41,11 @@ func TestLink_Hub(t *testing.T) {
 
 func TestNew_NamesTheFieldThatIsWrong(t *testing.T) {
 	for field, cfg := range map[string]Config{
-		"MTU":         {MTU: MinMTU - 1},
-		"QueueFrames": {QueueFrames: MaxQueueFrames + 1},
-		"Ageing":      {Ageing: -1},
-		"Addresses":   {Addresses: -1},
+		"MTU":            {MTU: MinMTU - 1},
+		"QueueFrames":    {QueueFrames: MaxQueueFrames + 1},
+		"Ageing is -1ns": {Ageing: -1},
+		"Ageing is 5ns":  {Ageing: 5},
+		"Addresses":      {Addresses: -1},
 	} {
 		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), "Config."+field) {
 			t.Errorf("New(%+v): %v, want an error that names %s", cfg, err, field)

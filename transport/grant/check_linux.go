@@ -35,7 +35,7 @@ func checkOpened(reply *protocol.Reply, fds []int, xdp bool) error {
 // maxMTU is more than that of any interface for frames. It bounds a link's buffers.
 const maxMTU = 1 << 20
 
-var errNoPacketSocket = errors.New("the service sent a descriptor that is no packet socket")
+var errNoPacketSocket = errors.New("the service sent a descriptor that is no packet socket of type SOCK_RAW")
 
 // descriptorsOf returns how many come with a reply.
 func descriptorsOf(o *protocol.Opened) int {
@@ -45,9 +45,15 @@ func descriptorsOf(o *protocol.Opened) int {
 	return 2
 }
 
+// isSocket reports whether a descriptor is a socket of a domain, and of whole frames: one of
+// another type leaves their headers out. Whether it blocks does not matter: no call with it waits.
 func isSocket(fd, domain int) bool {
 	got, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
-	return err == nil && got == domain
+	if err != nil || got != domain {
+		return false
+	}
+	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+	return err == nil && kind == unix.SOCK_RAW
 }
 
 func powerOfTwo(n int) bool { return n > 0 && n&(n-1) == 0 }

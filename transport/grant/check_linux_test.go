@@ -31,8 +31,8 @@ func memory(t *testing.T, size int64) int {
 // A service that sends something else for link xdp than the sockets that it speaks of, with their
 // memory, gets no link, and leaves no descriptor behind.
 func TestOpenXDPRefusesImpostors(t *testing.T) {
-	socket := func(domain int) int {
-		fd, err := unix.Socket(domain, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+	socket := func(domain, kind int) int {
+		fd, err := unix.Socket(domain, kind|unix.SOCK_CLOEXEC, 0)
 		if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EAFNOSUPPORT) {
 			t.Skip(err)
 		}
@@ -42,7 +42,8 @@ func TestOpenXDPRefusesImpostors(t *testing.T) {
 		t.Cleanup(func() { _ = unix.Close(fd) })
 		return fd
 	}
-	monitor, xsk := socket(unix.AF_PACKET), socket(unix.AF_XDP)
+	monitor, xsk := socket(unix.AF_PACKET, unix.SOCK_RAW), socket(unix.AF_XDP, unix.SOCK_RAW)
+	cooked := socket(unix.AF_PACKET, unix.SOCK_DGRAM)
 	link := memory(t, 0) // may be anything
 	const first, second = (64 + 512) * 2048, 64 * 2048
 	one, other := sealed(t, first), sealed(t, second)
@@ -74,6 +75,7 @@ func TestOpenXDPRefusesImpostors(t *testing.T) {
 		{"slots of no power of two", text("", 1500, 2048, 65, 1), good, "answered something else"},
 		{"too many slots", text("", 1500, 2048, 1<<17, 1), good, "answered something else"},
 		{"no packet socket", text("", 1500, 2048, 64, 1), []int{link, link, xsk, one}, "is no packet socket"},
+		{"a packet socket without headers", text("", 1500, 2048, 64, 1), []int{cooked, link, xsk, one}, "no packet socket of type SOCK_RAW"},
 		{"a packet socket for a queue", text("", 1500, 2048, 64, 1), []int{monitor, link, monitor, one}, "no socket of AF_XDP for queue 0"},
 		{"a file for the second queue", text("", 1500, 2048, 64, 2), append(good, one, other), "no socket of AF_XDP for queue 1"},
 		{"memory of another size", text("", 1500, 2048, 64, 1), []int{monitor, link, xsk, other}, "no memory of 1179648 bytes for queue 0"},

@@ -33,8 +33,8 @@ type Grant struct {
 // Open asks the service that listens on a Unix socket. The grant is for one ring.Open, packet.Open
 // or xdp.Open, whose link closes it.
 // Errors: transport.ErrPermission (no rule allows it, or a limit is reached; the text names the
-// line to add), ErrNoInterface, ErrInterfaceDown; xdp.OccupiedError; the context's; net.Error if
-// nobody listens.
+// line to add), ErrNoInterface, ErrInterfaceDown, ErrNotSupported; xdp.OccupiedError; the
+// context's; net.Error if nobody listens.
 func Open(ctx context.Context, socket string, r Request) (*Grant, error) {
 	g, err := open(ctx, socket, r)
 	if err != nil {
@@ -323,6 +323,8 @@ func refused(r *protocol.RefusalError, ifname string) error {
 		return fmt.Errorf("%w: %s", transport.ErrNoInterface, r.Text)
 	case protocol.InterfaceDown:
 		return fmt.Errorf("%w: %s", transport.ErrInterfaceDown, r.Text)
+	case protocol.NotSupported:
+		return &notSupportedError{r.Text}
 	case protocol.PortLocked:
 		return &transport.LockedError{PID: r.PID}
 	case protocol.Occupied:
@@ -330,6 +332,14 @@ func refused(r *protocol.RefusalError, ifname string) error {
 	}
 	return errors.New(r.Text)
 }
+
+// notSupportedError is a transport.ErrNotSupported of the service, in whose text that stands.
+type notSupportedError struct{ text string }
+
+func (e *notSupportedError) Error() string { return e.text }
+
+// Unwrap makes errors.Is(err, transport.ErrNotSupported) hold.
+func (e *notSupportedError) Unwrap() error { return transport.ErrNotSupported }
 
 // lockTimeout bounds how long a lock is waited for.
 const lockTimeout = 5 * time.Second

@@ -164,6 +164,7 @@ func TestOpenErrors(t *testing.T) {
 	for cause, want := range map[protocol.Cause]error{
 		protocol.Denied: transport.ErrPermission, protocol.Limited: transport.ErrPermission,
 		protocol.NoInterface: transport.ErrNoInterface, protocol.InterfaceDown: transport.ErrInterfaceDown,
+		protocol.NotSupported: transport.ErrNotSupported,
 	} {
 		err := open(t, impostor(t, reply(fmt.Sprintf(`{"error":{"cause":%q,"text":"why"}}`, cause))))
 		if !errors.Is(err, want) || !strings.HasSuffix(err.Error(), ": why") {

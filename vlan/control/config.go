@@ -12,7 +12,8 @@ import (
 // ControllerConfig says how eager a Controller is. The zero value of a field stands for its
 // default.
 type ControllerConfig struct {
-	// Period is the time between two readings of the counters, and two decisions: 1 s.
+	// Period is the time between two readings of the counters, and two decisions: 1 s. Less than a
+	// millisecond is refused.
 	Period time.Duration
 	// Weight is the weight of the latest period in the average traffic: 0.5.
 	Weight float64
@@ -35,8 +36,13 @@ type ControllerConfig struct {
 	MinUtilization float64
 }
 
-// MaxHysteresis bounds the periods that a Controller remembers.
-const MaxHysteresis = 60
+const (
+	// MaxHysteresis bounds the periods that a Controller remembers.
+	MaxHysteresis = 60
+	// minTime is the least period, or time of a FailoverConfig: in less no answer comes, and most
+	// often the unit was forgotten.
+	minTime = time.Millisecond
+)
 
 // complete fills in the defaults, and returns an error that names a field out of range.
 func (c *ControllerConfig) complete() error {
@@ -49,8 +55,9 @@ func (c *ControllerConfig) complete() error {
 	c.FlapDamping = cmp.Or(c.FlapDamping, 10*c.Period)
 	c.MinUtilization = cmp.Or(c.MinUtilization, 0.1)
 	switch {
-	case c.Period < 0:
-		return fmt.Errorf("control: period %v (want more than 0)", c.Period)
+	case c.Period < minTime:
+		return fmt.Errorf("control: period %v (want %v or more; a number without a unit is in nanoseconds)",
+			c.Period, minTime)
 	case !(c.Weight > 0 && c.Weight <= 1):
 		return fmt.Errorf("control: weight %v (want more than 0, to 1)", c.Weight)
 	case !(c.Gain > 0 && c.Gain < 1):
@@ -73,6 +80,7 @@ func (c *ControllerConfig) complete() error {
 // defaults: with them, a dead path is left after 150 to 250 ms, and a node that has 15 peers on 4
 // VIDs sends 200 probes a second. With 1,023 peers it sends 13,300, and answers as many: in a
 // cluster of that size Probe and StandbyInterval should be longer, and dead paths are left later.
+// Times of less than a millisecond are refused.
 type FailoverConfig struct {
 	// VIDs are those that pairs may be moved to: 1 to MaxFailoverVIDs of them. All ends must have
 	// the same.
@@ -121,12 +129,12 @@ func (c *FailoverConfig) complete() error {
 			return fmt.Errorf("failover: VID %d is listed twice", vid)
 		}
 	}
-	low := min(c.Probe, c.StandbyInterval, c.Timeout, c.WaitToRestore)
-	high := max(c.Probe, c.StandbyInterval, c.Timeout, c.WaitToRestore)
-	if low < 0 || high > maxFailoverTime || c.Misses < 0 || c.Misses > maxMisses {
+	wrong := func(t time.Duration) bool { return t != 0 && (t < minTime || t > maxFailoverTime) }
+	if slices.ContainsFunc([]time.Duration{c.Probe, c.StandbyInterval, c.Timeout, c.WaitToRestore}, wrong) ||
+		c.Misses < 0 || c.Misses > maxMisses {
 		return fmt.Errorf("failover: probe %v, standby interval %v, timeout %v, wait to restore %v, misses %d"+
-			" (want none negative, times of %v and misses of %d at most)",
-			c.Probe, c.StandbyInterval, c.Timeout, c.WaitToRestore, c.Misses, maxFailoverTime, maxMisses)
+			" (want 0, or times of %v to %v and misses of %d at most; a number without a unit is in nanoseconds)",
+			c.Probe, c.StandbyInterval, c.Timeout, c.WaitToRestore, c.Misses, minTime, maxFailoverTime, maxMisses)
 	}
 	c.Probe = cmp.Or(c.Probe, DefaultProbe)
 	c.StandbyInterval = max(c.Probe, cmp.Or(c.StandbyInterval, time.Second))

@@ -69,7 +69,8 @@ func TestControllerConfigBounds(t *testing.T) {
 		{ControllerConfig{Gain: 0.99}, true}, {ControllerConfig{Gain: 1}, false}, {ControllerConfig{Gain: -0.1}, false},
 		{ControllerConfig{Cost: 0.99}, true}, {ControllerConfig{Cost: 1}, false}, {ControllerConfig{Cost: -1}, false},
 		{ControllerConfig{MinUtilization: -0.1}, false}, {ControllerConfig{MinUtilization: 5}, true},
-		{ControllerConfig{FlapDamping: -1}, false}, {ControllerConfig{FlapDamping: 1}, true}, {ControllerConfig{Period: -1}, false}, {ControllerConfig{Period: 1}, true},
+		{ControllerConfig{FlapDamping: -1}, false}, {ControllerConfig{FlapDamping: 1}, true}, {ControllerConfig{Period: -1}, false},
+		{ControllerConfig{Period: time.Millisecond - 1}, false}, {ControllerConfig{Period: time.Millisecond}, true},
 	} {
 		if err := c.cfg.complete(); (err == nil) != c.good {
 			t.Errorf("%+v: %v", c.cfg, err)
@@ -80,7 +81,7 @@ func TestControllerConfigBounds(t *testing.T) {
 // Each field is taken up to its bounds, and refused beyond them. A standby interval is a probe's at
 // least.
 func TestFailoverConfigBounds(t *testing.T) {
-	const day = 24 * time.Hour
+	const least, day = time.Millisecond, 24 * time.Hour
 	list := func(n int) (vids []transport.VID) {
 		for vid := range n {
 			vids = append(vids, transport.VID(vid+1))
@@ -99,7 +100,9 @@ func TestFailoverConfigBounds(t *testing.T) {
 		{FailoverConfig{VIDs: list(2), Probe: day + 1}, false}, {FailoverConfig{VIDs: list(2), StandbyInterval: day + 1}, false},
 		{FailoverConfig{VIDs: list(2), Timeout: day + 1}, false}, {FailoverConfig{VIDs: list(2), WaitToRestore: day + 1}, false},
 		{FailoverConfig{VIDs: list(2), Misses: 1001}, false}, {FailoverConfig{VIDs: list(2), Misses: -1}, false},
-		{FailoverConfig{VIDs: list(2), Probe: 1, StandbyInterval: 1, Timeout: 1, Misses: 1, WaitToRestore: 1}, true},
+		{FailoverConfig{VIDs: list(2), Probe: least, StandbyInterval: least, Timeout: least, Misses: 1, WaitToRestore: least}, true},
+		{FailoverConfig{VIDs: list(2), Probe: least - 1}, false}, {FailoverConfig{VIDs: list(2), StandbyInterval: least - 1}, false},
+		{FailoverConfig{VIDs: list(2), Timeout: least - 1}, false}, {FailoverConfig{VIDs: list(2), WaitToRestore: least - 1}, false},
 		{FailoverConfig{VIDs: list(2), Probe: -1}, false}, {FailoverConfig{VIDs: list(2), StandbyInterval: -1}, false},
 		{FailoverConfig{VIDs: list(2), Timeout: -1}, false}, {FailoverConfig{VIDs: list(2), WaitToRestore: -1}, false},
 	} {

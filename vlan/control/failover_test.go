@@ -433,7 +433,7 @@ func TestFailoverRefusesBadConfiguration(t *testing.T) {
 		{control.FailoverConfig{VIDs: []transport.VID{4095}}, "VID 4095 (want 1 to 4094)"},
 		{control.FailoverConfig{VIDs: []transport.VID{7, 7}}, "VID 7 is listed twice"},
 		{control.FailoverConfig{VIDs: []transport.VID{7}, WaitToRestore: -1}, "wait to restore -1ns"},
-		{control.FailoverConfig{VIDs: []transport.VID{7}, Timeout: math.MaxInt64}, "times of 24h0m0s"},
+		{control.FailoverConfig{VIDs: []transport.VID{7}, Timeout: math.MaxInt64}, "times of 1ms to 24h0m0s"},
 		{control.FailoverConfig{VIDs: []transport.VID{7}, Timeout: time.Hour, Misses: math.MaxInt}, "misses of 1000 at most"},
 	} {
 		if _, err := control.NewFailover(low, c.cfg); err == nil || !strings.Contains(err.Error(), c.text) {

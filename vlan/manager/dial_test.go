@@ -104,6 +104,16 @@ func TestDialWhatIsNoManagerOfThisVersion(t *testing.T) {
 	}
 }
 
+// A drain that is over as it begins is refused: most often the unit of its time was forgotten.
+func TestDial_RefusesADrainThatCannotBe(t *testing.T) {
+	for _, d := range []manager.Dialer{{DrainTimeout: -1}, {DrainTimeout: 5}} { // nanoseconds
+		_, err := d.Dial(t.Context(), "unix", "/nowhere")
+		if err == nil || !strings.Contains(err.Error(), "DrainTimeout") {
+			t.Errorf("%v: %v", d.DrainTimeout, err)
+		}
+	}
+}
+
 // A manager that answers nothing is waited for until the context ends.
 func TestDialEndsWithItsContext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sock")

@@ -31,7 +31,7 @@ type Dialer struct {
 	// DrainTimeout bounds the drain before a change of another source, with the wait until the
 	// program's own drains are over. After it the routes to nodes that have not answered are
 	// changed without, and an event tells so. 0: one second. A drain before the session's own
-	// change ends with its context. See Session.DrainWith.
+	// change ends with its context. Less than a millisecond is refused. See Session.DrainWith.
 	DrainTimeout time.Duration
 	// OnEvent, if not nil, is called with what happens to the session. It must neither wait nor
 	// call the session.
@@ -86,6 +86,10 @@ func Dial(ctx context.Context, network, addr string) (*Session, error) {
 
 // Dial begins a session with the manager at an address, network being "unix" or "tcp".
 func (d *Dialer) Dial(ctx context.Context, network, addr string) (*Session, error) {
+	if d.DrainTimeout != 0 && d.DrainTimeout < time.Millisecond {
+		return nil, fmt.Errorf("session with a manager: Dialer.DrainTimeout %v: want 0, or 1ms or more (a number "+
+			"without a unit is in nanoseconds)", d.DrainTimeout)
+	}
 	s := &Session{
 		client: NewClient(Addr{network, addr}, d.TLS), dialer: *d, id: rand.Text(), fib: newFIB(),
 		asking: make(chan struct{}, 1), woken: make(chan struct{}, 1),

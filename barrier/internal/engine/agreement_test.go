@@ -23,7 +23,7 @@ func (g *cluster) checkAgreement(group int) {
 		case agreement.Decided:
 			decided = append(decided, m)
 		case agreement.Excluded:
-			if f := m.Agreed(); !g.parted && f.ReasonOf(slices.Index(f.Ranks, m.cfg.Rank)) != Left {
+			if f := m.Agreed(); !g.parted && f.Reasons[slices.Index(f.Ranks, m.cfg.Rank)] != Left {
 				g.broken("node %d is excluded: %v", node, m.Agreed())
 			}
 		}

@@ -112,7 +112,7 @@ func (a *alone) is(state State, generation uint32) {
 func (a *alone) failure(r Reason, ranks ...int) {
 	a.t.Helper()
 	f := a.Failure(0)
-	if f == nil || f.Reason != r || !slices.Equal(f.Ranks, ranks) {
+	if f == nil || f.Reasons[0] != r || !slices.Equal(f.Ranks, ranks) {
 		a.t.Fatalf("it failed by %v, want %v: %v", f, r, ranks)
 	}
 }

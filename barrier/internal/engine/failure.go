@@ -35,28 +35,20 @@ func ReasonName(r Reason) string {
 
 // Failure is why a barrier failed, and through which members.
 type Failure struct {
-	Reason  Reason   // of the first
-	Ranks   []int    // sorted
-	Reasons []Reason // by index in Ranks; nil: all as the first
+	Ranks   []int    // sorted; one at least
+	Reasons []Reason // by index in Ranks
 }
 
-// ReasonOf returns the reason of the i-th member.
-func (f *Failure) ReasonOf(i int) Reason {
-	if f.Reasons == nil {
-		return f.Reason
-	}
-	return f.Reasons[i]
-}
-
-// newFailure sorts the ranks, and keeps them.
+// newFailure is of members with one reason. It sorts the ranks, and keeps them.
 func newFailure(reason Reason, ranks ...int) *Failure {
 	slices.Sort(ranks)
-	return &Failure{Reason: reason, Ranks: slices.Compact(ranks)}
+	ranks = slices.Compact(ranks)
+	return &Failure{ranks, slices.Repeat([]Reason{reason}, len(ranks))}
 }
 
 // failureOf makes the failure of members that are gone.
 func failureOf(gone []agreement.Gone) *Failure {
-	f := &Failure{Reason: gone[0].Reason}
+	f := new(Failure)
 	for _, g := range gone {
 		f.Ranks, f.Reasons = append(f.Ranks, g.Rank), append(f.Reasons, g.Reason)
 	}
@@ -145,7 +137,7 @@ func (e *Engine) forsake(rank int) {
 func (e *Engine) doomed(m *machine) bool {
 	for i, rank := range e.gone.Ranks {
 		p := &e.peers[rank]
-		if rank == e.cfg.Rank || e.gone.ReasonOf(i) != Left || p.left && !completed(p.done, m.number, m.generation) {
+		if rank == e.cfg.Rank || e.gone.Reasons[i] != Left || p.left && !completed(p.done, m.number, m.generation) {
 			return true
 		}
 	}
@@ -201,7 +193,7 @@ func (e *Engine) answerGone(to int, msg *Message, out []Send) []Send {
 func (e *Engine) answerFailure(to int, msg *Message, f *Failure, out []Send) []Send {
 	if f == e.gone {
 		out = e.answerGone(to, msg, out)
-		f = newFailure(f.Reason, f.Ranks[0])
+		f = newFailure(f.Reasons[0], f.Ranks[0])
 	}
 	return append(out, e.answerFail(to, msg, f))
 }
@@ -257,15 +249,15 @@ func (e *Engine) handleFail(m *machine, now monotime.Time, msg *Message) {
 		return
 	}
 	switch ahead := int32(msg.Generation - m.generation); {
-	case ahead == 1 && f.Reason == OtherAlgorithm:
+	case ahead == 1 && f.Reasons[0] == OtherAlgorithm:
 		m.pendingFailure = f
 	case ahead != 0 || m.state != Waiting:
 		e.stats.Late++
-	case f.Reason == OtherAlgorithm:
+	case f.Reasons[0] == OtherAlgorithm:
 		e.fail(m, f)
 	case e.gone != nil: // the sender has not entered this generation, and never will, or has failed in it
 		e.fail(m, e.gone)
 	case f.Ranks[0] == e.cfg.Rank: // the others have left this generation, or took this member for gone
-		e.Accuse(now, e.cfg.Rank, f.Reason)
+		e.Accuse(now, e.cfg.Rank, f.Reasons[0])
 	}
 }

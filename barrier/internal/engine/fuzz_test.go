@@ -216,7 +216,7 @@ func (s *script) after(rank int) {
 func (s *script) exit(m *member, rank int, number uint8) {
 	state, generation := m.State(number)
 	if f := m.Failure(number); f != nil {
-		if f.Reason == OtherAlgorithm || f.Reason != Silent && !s.harsh || m.Agreed() != f {
+		if f.Reasons[0] == OtherAlgorithm || f.Reasons[0] != Silent && !s.harsh || m.Agreed() != f {
 			s.t.Fatalf("rank %d has failed: %v; agreed is %v", rank, f, m.Agreed())
 		}
 		return

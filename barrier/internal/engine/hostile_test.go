@@ -47,7 +47,7 @@ func gone(decided bool, why Reason, ranks ...int) Message {
 }
 
 func failure(generation uint32, why Reason, ranks ...int) Message {
-	return Message{Kind: Fail, Generation: generation, Failure: &Failure{Reason: why, Ranks: ranks}}
+	return Message{Kind: Fail, Generation: generation, Failure: newFailure(why, ranks...)}
 }
 
 // hostileScripts are one for each thing that a message may do to the engine. It is rank 1, and enters a
@@ -205,7 +205,7 @@ func (p *program) look(number uint8) {
 	}
 	if f := p.Agreed(); f != nil {
 		for i := range f.Ranks {
-			_ = ReasonName(f.ReasonOf(i))
+			_ = ReasonName(f.Reasons[i])
 		}
 	}
 	p.AddStats(new(Stats))

@@ -159,7 +159,7 @@ func (m *Message) Append(b []byte) []byte {
 	case Report:
 		b = m.appendReport(b)
 	case Fail:
-		b = append(b, byte(m.Failure.Reason), 0)
+		b = append(b, byte(m.Failure.Reasons[0]), 0)
 		b = binary.BigEndian.AppendUint16(b, uint16(len(m.Failure.Ranks)))
 		for _, r := range m.Failure.Ranks {
 			b = binary.BigEndian.AppendUint16(b, uint16(r))
@@ -284,14 +284,14 @@ func (m *Message) parseFailure(b []byte) error {
 	if len(b) < failureLen {
 		return ErrMalformed
 	}
-	f := &Failure{Reason: Reason(b[0])}
+	f, reason := new(Failure), Reason(b[0])
 	count := int(binary.BigEndian.Uint16(b[2:]))
 	b = b[failureLen:]
-	if f.Reason == 0 || f.Reason >= reasons || count == 0 || count > maxNamed || len(b) < 2*count {
+	if reason == 0 || reason >= reasons || count == 0 || count > maxNamed || len(b) < 2*count {
 		return ErrMalformed
 	}
 	for i := range count {
-		f.Ranks = append(f.Ranks, int(binary.BigEndian.Uint16(b[2*i:])))
+		f.Ranks, f.Reasons = append(f.Ranks, int(binary.BigEndian.Uint16(b[2*i:]))), append(f.Reasons, reason)
 	}
 	m.Failure = f
 	return nil

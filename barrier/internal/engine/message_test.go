@@ -34,7 +34,7 @@ var goldens = []struct {
 		"43 00 00 00 0000000000000000 00000000 00000002 00000000 00000001 00000001"},
 	{"not yet, entered", Message{Kind: NotYet, Incarnation: 1, Entered: true, Generation: 2, Own: 2},
 		"43 00 00 01 0000000000000000 00000000 00000002 00000000 00000001 00000002"},
-	{"fail: another algorithm, 1 and 258", Message{Kind: Fail, Incarnation: 1, Generation: 1, Failure: &Failure{Reason: OtherAlgorithm, Ranks: []int{1, 258}}},
+	{"fail: another algorithm, 1 and 258", Message{Kind: Fail, Incarnation: 1, Generation: 1, Failure: newFailure(OtherAlgorithm, 1, 258)},
 		"44 00 00 00 0000000000000000 00000000 00000001 00000000 00000001 05 00 0002 0001 0102"},
 	{"bye, nothing completed", Message{Kind: Bye, Incarnation: 1},
 		"45 00 00 00 0000000000000000 00000000 00000000 00000000 00000001 00000000 0000 0000"},

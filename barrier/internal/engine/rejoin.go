@@ -77,7 +77,7 @@ func (e *Engine) MayDiffer() bool { return e.agree.MayDiffer() }
 func (e *Engine) Departed(rank int) (why Reason, ok bool) {
 	if e.gone != nil {
 		if i, is := slices.BinarySearch(e.gone.Ranks, rank); is {
-			return e.gone.ReasonOf(i), true
+			return e.gone.Reasons[i], true
 		}
 	}
 	p := &e.peers[rank]

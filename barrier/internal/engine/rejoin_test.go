@@ -235,7 +235,7 @@ func TestAlive(t *testing.T) {
 				a.Alive(2)
 			}
 		}
-		return ReasonName(failureOf(append(a.agree.Gone(), agreement.Gone{})).Reason)
+		return ReasonName(failureOf(append(a.agree.Gone(), agreement.Gone{})).Reasons[0])
 	}
 	if why := pass(true); why != "" {
 		t.Errorf("in a barrier it is %s", why)

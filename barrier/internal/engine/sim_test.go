@@ -194,7 +194,7 @@ func (g *cluster) checkTimes(m *member, b barrier) {
 // fail checks that a barrier failed through nodes that have crashed, and no others.
 func (g *cluster) fail(m *member, b barrier, f *Failure) {
 	for i, r := range f.Ranks {
-		if !slices.Contains(g.crashed, m.nodes[r]) && !g.parted && !(g.leave && f.ReasonOf(i) == Left) {
+		if !slices.Contains(g.crashed, m.nodes[r]) && !g.parted && !(g.leave && f.Reasons[i] == Left) {
 			g.broken("node %d, %v failed: %v; crashed are nodes %v", m.site.node, b, f, g.crashed)
 		}
 	}

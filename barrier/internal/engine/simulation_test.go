@@ -238,7 +238,7 @@ func (r *run) run() int {
 			r.broken("node %d, %v: failed: %v, of whom each has completed it, and said so", node, b, f)
 		}
 		for i := range f.Ranks {
-			if why := f.ReasonOf(i); why != Silent && (why != Restarted || !r.restarts) && (why != Left || !r.leave) {
+			if why := f.Reasons[i]; why != Silent && (why != Restarted || !r.restarts) && (why != Left || !r.leave) {
 				r.broken("node %d, %v: failed: %v", node, b, f)
 			}
 		}
@@ -267,7 +267,7 @@ func (r *run) neededNobody(node int, b barrier, f *Failure) bool {
 		if state != Idle {
 			completed--
 		}
-		if f.ReasonOf(i) != Left || !m.peers[rank].left || int32(completed-generation) < 0 {
+		if f.Reasons[i] != Left || !m.peers[rank].left || int32(completed-generation) < 0 {
 			return false
 		}
 	}

@@ -98,8 +98,8 @@ func (m *Message) String() string {
 func (f *Failure) String() string {
 	var words []string
 	for i := 0; i < len(f.Ranks); {
-		why, ranks := f.ReasonOf(i), []int{}
-		for ; i < len(f.Ranks) && f.ReasonOf(i) == why; i++ {
+		why, ranks := f.Reasons[i], []int{}
+		for ; i < len(f.Ranks) && f.Reasons[i] == why; i++ {
 			ranks = append(ranks, f.Ranks[i])
 		}
 		words = append(words, fmt.Sprintf("%s: %v", ReasonName(why), ranks))

@@ -196,6 +196,8 @@ func cause(err error) protocol.Cause {
 		return protocol.NoInterface
 	case errors.Is(err, transport.ErrInterfaceDown):
 		return protocol.InterfaceDown
+	case errors.Is(err, transport.ErrNotSupported):
+		return protocol.NotSupported
 	}
 	return protocol.Failed
 }

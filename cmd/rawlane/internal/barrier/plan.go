@@ -74,6 +74,10 @@ func (p *plan) name() string {
 
 func (p *plan) predicted() time.Duration { return slices.Max(p.exits) }
 
+// estimated reports whether the costs of what auto has considered are estimates: that of its choice
+// is not what the schedule takes.
+func (p *plan) estimated() bool { return p.choices[0].Cost != p.predicted() }
+
 // title is the algorithm, the size and the cost.
 func (p *plan) title() string {
 	return fmt.Sprintf("%s, %s: %s, %s predicted",

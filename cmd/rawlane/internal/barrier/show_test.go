@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,6 +47,29 @@ func TestBarrierShow_DrawsAllAlgorithms(t *testing.T) {
 					p.writeRank(io.Discard, rank)
 				}
 			})
+		}
+	}
+}
+
+// What auto has considered has the head "estimated" where those costs are estimates: the choice's
+// stands beside what its schedule takes, which is another time.
+func TestBarrierShow_SaysEstimates(t *testing.T) {
+	for _, row := range []struct {
+		nodes, nics int
+		want        string
+	}{{1, 1, "predicted"}, {64, 1, "predicted"}, {70, 1, "estimated"}, {70, 2, "predicted"}} {
+		s := &showVerb{name: "auto", nodes: row.nodes, nics: row.nics, rank: anyRank, logp: schedule.DefaultLogP}
+		a, err := s.algorithm()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := s.plan(t.Context(), a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, _, _ := strings.Cut(p.choiceTable(), "\n")
+		if want := []string{"considered", row.want, "frames"}; !slices.Equal(strings.Fields(head), want) {
+			t.Errorf("%d nodes, %d NICs: %q, want %v", row.nodes, row.nics, head, want)
 		}
 	}
 }

@@ -132,7 +132,11 @@ func (p *plan) choiceTable() string {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-24s %12s %8s\n", "  considered", "predicted", "frames")
+	cost := "predicted"
+	if p.estimated() {
+		cost = "estimated"
+	}
+	fmt.Fprintf(&b, "%-24s %12s %8s\n", "  considered", cost, "frames")
 	for i, c := range p.choices {
 		mark := " "
 		if i == 0 {

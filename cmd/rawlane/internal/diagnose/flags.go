@@ -115,8 +115,8 @@ func (p *pathFlags) validate() error {
 	if p.size < mcd.MinProbe {
 		return cli.Misuse("--size %d: want %d or more", p.size, mcd.MinProbe)
 	}
-	if p.wait <= 0 {
-		return cli.Misuse("--wait %v: want more than 0", p.wait)
+	if p.wait < time.Millisecond {
+		return cli.Misuse("--wait %v: want %v or more", p.wait, time.Millisecond)
 	}
 	if len(p.tags) == 0 {
 		p.tags = tagList{transport.Untagged}

@@ -76,8 +76,8 @@ func (g *grantVerb) run(cmd *cobra.Command, _ []string) error {
 	}
 	log := cli.NewLogger(cmd.ErrOrStderr(), g.json)
 	reload := make(chan os.Signal, 1)
-	signal.Ignore(syscall.SIGHUP) // for the command as a whole it is an end
 	signal.Notify(reload, syscall.SIGHUP)
+	defer signal.Stop(reload)
 	s, err := server.Open(g.socket, server.Config{Rules: g.rules, Logger: log})
 	if err != nil {
 		return err

@@ -12,7 +12,6 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -109,7 +108,7 @@ func (m *managerVerb) check(cmd *cobra.Command) error {
 
 func (m *managerVerb) run(cmd *cobra.Command, _ []string) error {
 	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP) // from now on it ends nothing: to read a plan may take seconds
+	signal.Notify(hangups, syscall.SIGHUP) // before the plan is read, which may take seconds
 	defer signal.Stop(hangups)
 	if err := m.check(cmd); err != nil {
 		return err
@@ -228,13 +227,6 @@ func claim(mac transport.MAC, log *slog.Logger) (release func()) {
 		return func() {}
 	}
 	return func() { _ = l.Close() }
-}
-
-// IsAsked reports whether a command line, without the program's name, runs this verb: SIGHUP does
-// not end it.
-func IsAsked(args []string) bool {
-	verb := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
-	return verb >= 0 && args[verb] == "manager"
 }
 
 // reloadOn reads the certificates again at each signal, until ctx ends. reload is nil where there

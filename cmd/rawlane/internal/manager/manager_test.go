@@ -248,15 +248,6 @@ func TestCertificateFilesThatChange(t *testing.T) {
 	}
 }
 
-// Only this verb takes SIGHUP for something else than its end.
-func TestIsAsked(t *testing.T) {
-	for line, want := range map[string]bool{"manager --failover": true, "--x manager": true, "route log --manager manager": false, "": false} {
-		if got := IsAsked(strings.Fields(line)); got != want {
-			t.Errorf("%q: %v", line, got)
-		}
-	}
-}
-
 // A scraper reads metrics without a certificate.
 func TestReadOnlyListener(t *testing.T) {
 	var log lockedBuffer

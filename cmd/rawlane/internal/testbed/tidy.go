@@ -81,5 +81,5 @@ func (r *remote) hearSignals() (stop func()) {
 			os.Exit(cli.ExitSignal + int(s.(syscall.Signal))) // all of package os's are
 		}
 	}()
-	return func() { close(over) }
+	return func() { signal.Stop(came); close(over) }
 }

@@ -104,6 +104,7 @@ const (
 	InterfaceDown Cause = "interface_down" // it is not up
 	PortLocked    Cause = "port_locked"    // another program has the port
 	Occupied      Cause = "occupied"       // the interface runs another XDP program
+	NotSupported  Cause = "not_supported"  // this system, or its driver, lacks what is needed
 	Failed        Cause = "failed"         // the system refused
 )
 
