@@ -15,7 +15,8 @@ const (
 	programLeaves   = 1 << iota // half way
 	programRejoins              // other epochs, as long as the engine is fresh
 	programRequests             // the status of numbers
-	programs        = 8
+	programSurvives             // what it has left, to go on with the others
+	programs        = 16
 )
 
 const (
@@ -72,6 +73,8 @@ func hostileScripts() (all []hostile) {
 	late.Own = 1<<32 - 1
 	none, noneHeard := one(NoSuchGroup), one(NoSuchGroup)
 	none.Answers, noneHeard.Answers, noneHeard.Heard = Report, Nack, true
+	goesOn := noneHeard
+	goesOn.Generation, goesOn.Answers = 0, StatusRequest
 	noneVersion := none
 	noneVersion.Generation = 1
 	bye := Message{Kind: Bye, Done: []Done{{0, 1}, {1, 1}}}
@@ -100,6 +103,8 @@ func hostileScripts() (all []hostile) {
 		hostile{}.from(0, release).from(0, Message{Kind: Bye}).from(0, asked).from(2, gone(false, Left, 0)).from(2, again),
 		hostile{}.from(2, bye).from(0, release).from(2, one(Nack)).from(0, gone(true, Left, 2)),
 		hostile{}.from(2, none).from(0, noneHeard).from(0, release).from(0, noneHeard).from(2, none).from(2, noneVersion),
+		hostile{}.from(2, goesOn).from(0, release).from(0, goesOn),
+		hostile{}.from(0, gone(true, Silent, 2)).from(0, gone(true, Silent, 2)).from(0, gone(true, Silent, 2)).from(0, gone(true, Silent, 2)),
 		hostile{}.from(0, gone(false, Silent, 2)).from(2, noneVersion).from(0, none),
 		hostile{}.from(0, one(StatusRequest)).from(0, entered).from(2, one(StatusReply)).from(2, none).from(0, one(ByeAck)),
 		hostile{}.from(2, none).from(2, one(StatusReply)).from(0, Message{Kind: StatusReply, Generation: 5}),
@@ -157,6 +162,9 @@ func (p *program) step(number uint8, b []byte) []Send {
 	if p.leaving {
 		out = p.Leave(out)
 	}
+	if p.leaving && p.does&programSurvives != 0 {
+		p.Survive()
+	}
 	p.now = p.now.Add(time.Duration(len(b)) * time.Millisecond)
 	out = p.Advance(p.now, out)
 	p.look(number)
@@ -200,6 +208,11 @@ func (p *program) look(number uint8) {
 		_, _ = p.Inquire(rank, nil)
 		_, _, _ = p.Outside(rank)
 	}
+	for rank := range 3 {
+		_, _ = p.Departed(rank)
+		_ = p.HasClosed(rank)
+	}
+	_ = p.MayDiffer()
 	for _, presence := range p.Status(number) {
 		_ = presence.String()
 	}
