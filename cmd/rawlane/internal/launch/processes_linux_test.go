@@ -99,7 +99,8 @@ func TestRunAll_FailureIsSeenBehindAnOpenOutput(t *testing.T) {
 	}
 }
 
-// A program that can be asked to end is asked, and not sent a signal, while that is enough.
+// A program that can be asked to end is asked, and not sent a signal, while that is enough. It is
+// the first, as none begins behind one that has failed.
 func TestRunAll_AsksBeforeItSignals(t *testing.T) {
 	out := new(bytes.Buffer)
 	asked := exec.CommandContext(context.Background(), "sh", "-c", "trap 'echo signal' TERM; read line; echo $line")
@@ -109,7 +110,7 @@ func TestRunAll_AsksBeforeItSignals(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked.Cancel = func() error { _, err := io.WriteString(in, "farewell\n"); return err }
-	if err := runAll(t.Context(), t, 0, shell(nil, "exit 3"), asked); err == nil || out.String() != "farewell\n" {
+	if err := runAll(t.Context(), t, 0, asked, shell(nil, "exit 3")); err == nil || out.String() != "farewell\n" {
 		t.Errorf("%v, %q; want an error, and farewell", err, out)
 	}
 }
