@@ -67,6 +67,9 @@ type NodeDownError struct {
 	// Survivors is how many other members there are, and Quorum the least of them that may go on
 	// (GroupConfig.Quorum; 0 of a mask). If there are fewer the error is ErrNoQuorum, too.
 	Survivors, Quorum int
+	// LinkErrs are why nothing can be received by links of this node, if one is Silent:
+	// mcd.Endpoint.LinkErr.
+	LinkErrs []error
 }
 
 func (e *NodeDownError) Error() string {
@@ -79,6 +82,9 @@ func (e *NodeDownError) Error() string {
 		all = append(all, names(nodes)+": "+e.explain(why))
 	}
 	text := fmt.Sprintf("barrier %d, generation %d: %s", e.Number, e.Generation, strings.Join(all, "; "))
+	for _, err := range e.LinkErrs {
+		text += fmt.Sprintf("; %v", err)
+	}
 	switch {
 	case e.Excluded:
 		text += "; this node is among them, and the others go on without it " +

@@ -303,6 +303,11 @@ func (c *memberSet) explain(number uint8) error {
 	for i := range nodes {
 		down.Reasons = append(down.Reasons, Reason(f.Reasons[i]))
 	}
+	for nic := 0; slices.Contains(down.Reasons, Silent) && nic < c.service.ep.NICs(); nic++ {
+		if err := c.service.ep.LinkErr(nic); err != nil {
+			down.LinkErrs = append(down.LinkErrs, err)
+		}
+	}
 	return down
 }
 

@@ -55,6 +55,7 @@ type IncompleteError struct {
 	Mismatch       *MismatchError // a missing node that expects another cluster, if one was heard
 	Malformed      uint64         // messages to the discovery port that were no announcements
 	Stood          time.Duration  // for which this machine stood still meanwhile, if it did for seconds
+	LinkErrs       []error        // of links by which nothing can be received: mcd.Endpoint.LinkErr
 	Err            error
 }
 
@@ -79,6 +80,10 @@ func (e *IncompleteError) Error() string {
 		fmt.Fprintf(&b, "; %v", e.Mismatch)
 	case len(e.Missing) == 0:
 		b.WriteString(" (all are there, but the time to hear of conflicts was not over: allow a few milliseconds more)")
+	case len(e.LinkErrs) > 0:
+		for _, err := range e.LinkErrs {
+			fmt.Fprintf(&b, "; %v", err)
+		}
 	default:
 		b.WriteString(" (are the missing ones started, with the same cluster id, and do frames reach them:" +
 			" on the same switch and VLAN, or over UDP at the right addresses?" +
@@ -113,10 +118,11 @@ func list[T any](all []T, text func(T) string) string {
 	return strings.Join(parts, ", ")
 }
 
-// Is makes errors.Is hold for ErrIncomplete, and for ErrVersion, mcd.ErrKeyMismatch and ErrMismatch
-// where they apply.
+// Is makes errors.Is hold for ErrIncomplete, and for ErrVersion, mcd.ErrKeyMismatch, ErrMismatch
+// and LinkErrs where they apply.
 func (e *IncompleteError) Is(target error) bool {
-	return target == ErrIncomplete || target == ErrVersion && e.ForeignVersion != 0 ||
+	return errors.Is(errors.Join(e.LinkErrs...), target) ||
+		target == ErrIncomplete || target == ErrVersion && e.ForeignVersion != 0 ||
 		target == mcd.ErrKeyMismatch && e.Keys != nil || target == ErrMismatch && e.Mismatch != nil
 }
 
@@ -178,6 +184,9 @@ func (m *Membership) incomplete(cause error, stood time.Duration) error {
 	e := &IncompleteError{Cluster: m.ep.Cluster(), Err: cause, Heard: m.Peers(), Stood: stood}
 	for nic := range m.ep.NICs() {
 		e.Links = append(e.Links, m.ep.MAC(nic))
+		if err := m.ep.LinkErr(nic); err != nil {
+			e.LinkErrs = append(e.LinkErrs, err)
+		}
 	}
 	m.mu.Lock()
 	for _, k := range m.core.Missing() {

@@ -145,6 +145,17 @@ func refuseGathered(links []transport.Link) error {
 	return nil
 }
 
+// refuseNil errs if there is no link where one is given, as behind an Open whose error was not
+// looked at.
+func refuseNil(links []transport.Link) error {
+	for i, l := range links {
+		if v := reflect.ValueOf(l); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+			return fmt.Errorf("link %d is nil (want one that is open: what was the error of its Open?)", i)
+		}
+	}
+	return nil
+}
+
 // refusePublic errs if a link can be reached from the internet: without keys anybody could send.
 func refusePublic(links []transport.Link) error {
 	for _, l := range links {
@@ -232,6 +243,9 @@ func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 	opened := clock.Now()
 	var file keyFile
 	ring, err := cfg.ring(&file)
+	if err == nil {
+		err = refuseNil(links)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open endpoint: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 
 	"github.com/rawlane/rawlane/transport"
 )
@@ -52,8 +53,11 @@ type PortBusyError struct {
 }
 
 func (e *PortBusyError) Error() string {
-	if e.PID == 0 {
+	switch e.PID {
+	case 0:
 		return fmt.Sprintf("port %d: busy: another process owns it", e.Port)
+	case os.Getpid():
+		return fmt.Sprintf("port %d: busy: this process owns it", e.Port)
 	}
 	return fmt.Sprintf("port %d: busy: process %d owns it", e.Port, e.PID)
 }

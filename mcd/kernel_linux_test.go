@@ -208,24 +208,28 @@ func interfaceGone(t *testing.T, asleep bool) {
 			exchange(t, p, q.Addr(), []byte("x"))
 		}
 	}
-	await := func(want error) {
+	awaitOf := func(e *mcd.Endpoint, want error) {
 		t.Helper()
-		for ctx := limit(t); !errors.Is(b.LinkErr(0), want); {
+		for ctx := limit(t); !errors.Is(e.LinkErr(0), want); {
 			if ctx.Err() != nil {
-				t.Fatalf("LinkErr: %v, want %v", b.LinkErr(0), want)
+				t.Fatalf("LinkErr of node %d: %v, want %v", e.Node(), e.LinkErr(0), want)
 			}
 			runtime.Gosched()
 		}
 	}
+	await := func(want error) { t.Helper(); awaitOf(b, want) }
+	awaitOf(a, nil)
 	await(nil)
 	if err := bed.Node(1).SetUp(0, false); err != nil {
 		t.Fatal(err)
 	}
 	await(transport.ErrInterfaceDown)
+	awaitOf(a, transport.ErrNoCarrier) // its cable ends at the other node
 	if err := bed.Node(1).SetUp(0, true); err != nil {
 		t.Fatal(err)
 	}
 	await(nil)
+	awaitOf(a, nil)
 	if !asleep {
 		go echo()
 	}

@@ -88,7 +88,8 @@ func (e *Endpoint) lose(nic int, err error) {
 func (e *Endpoint) isLeft(nic int) bool { return !e.nics[nic].gone.Load() || e.err() != nil }
 
 // LinkErr returns why nothing can be received by link nic now, or nil: transport.ErrInterfaceDown
-// while its interface is down, transport.ErrNoInterface once it is gone. Waits go on meanwhile.
+// while its interface is down, transport.ErrNoCarrier while that has no carrier, as where a cable
+// is out, transport.ErrNoInterface once it is gone. Waits go on meanwhile.
 // When all links of the endpoint are gone they end with ErrClosed, and the last one's error. A link
 // that the endpoint does not have is an error, too.
 func (e *Endpoint) LinkErr(nic int) error {
@@ -97,6 +98,11 @@ func (e *Endpoint) LinkErr(nic int) error {
 	}
 	if err := e.nics[nic].err.Load(); err != nil {
 		return *err
+	}
+	l := e.nics[nic].link
+	if p, ok := transport.As[transport.Plugged](l); ok && !p.HasCarrier() {
+		return fmt.Errorf("%s: %w (plug the cable in, or set the other end up)",
+			transport.Name(l), transport.ErrNoCarrier)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package mcd_test
 import (
 	"errors"
 	"io"
+	"os"
 	"slices"
 	"testing"
 
@@ -47,6 +48,7 @@ func TestOpenPort_LocksByService(t *testing.T) {
 	}{
 		{"granted", nil, nil, ""},
 		{"another process has it", &transport.LockedError{PID: 77}, mcd.ErrPortBusy, "port 9: busy: process 77 owns it"},
+		{"this process has it", &transport.LockedError{PID: os.Getpid()}, mcd.ErrPortBusy, "port 9: busy: this process owns it"},
 		{"and the system does not tell", &transport.LockedError{}, mcd.ErrPortBusy, "port 9: busy: another process owns it"},
 		{"the service has no locks", transport.ErrNotSupported, nil, ""},
 		{"another error", refused, refused, "refused"},

@@ -32,6 +32,24 @@ func TestOpen_LinkGivenTwice(t *testing.T) {
 	_ = e.Close()
 }
 
+// A link that is nil, as behind an Open whose error was not looked at, is refused in words.
+func TestOpen_LinkIsNil(t *testing.T) {
+	links, err := fabric.Links(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer links[0].Close()
+	for _, none := range []transport.Link{nil, (*fabric.Link)(nil)} {
+		_, err := mcd.Open(mcd.Config{}, links[0], none)
+		if err == nil || !strings.Contains(err.Error(), "link 1 is nil (want one that is open") {
+			t.Errorf("%v, want an error that says so", err)
+		}
+		if _, err := mcd.Open(mcd.Config{}, none); err == nil || !strings.Contains(err.Error(), "link 0 is nil") {
+			t.Errorf("the first: %v, want an error that says so", err)
+		}
+	}
+}
+
 // gathered is a link that meets others of its host in a folder.
 type gathered struct {
 	transport.Link

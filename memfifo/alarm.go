@@ -77,6 +77,9 @@ func (p *peer) onAlarm(now monotime.Time) {
 // failUnheard is fail of a peer that has not acknowledged what was sent, or what this node could
 // not send.
 func (p *peer) failUnheard(why Reason) {
+	if p.notSent == nil {
+		p.notSent = p.d.ep.LinkErr(0)
+	}
 	p.fail(&PeerDownError{Node: p.node, Reason: why, Timeout: p.d.cfg.PeerTimeout, NotSent: p.notSent})
 	p.notSent = nil
 }

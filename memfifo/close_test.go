@@ -13,6 +13,33 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
+// Behind the endpoint's Close an operation on another node says so: nothing is sent any more.
+func TestEndpointClose_NothingGoesAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, 2, -1, fault.Config{}, 0)
+		ctx := limit(t)
+		d, other, otherQ := c.domains[0], c.window(t, 1, 64), c.fifo(t, 1, 64)
+		must(t, c.eps[0].Close())
+		r, q := d.Remote(other.Key()), d.Remote(otherQ.Key())
+		for name, do := range map[string]func() error{
+			"Put":       func() error { return r.Put(ctx, 0, []byte{7}) },
+			"PutV":      func() error { return r.PutV(ctx, memfifo.Segment{Data: []byte{7}}) },
+			"PostPut":   func() error { return d.PostPut(new(heard).put(r, 0, []byte{7}, q, "")) },
+			"Signal":    func() error { return r.Signal(ctx) },
+			"Get":       func() error { return r.Get(ctx, 0, make([]byte, 1)) },
+			"FetchAdd":  func() error { _, err := r.FetchAdd(ctx, 0, 7); return err },
+			"Push":      func() error { return q.Push(ctx, []byte{7}) },
+			"PushBatch": func() error { return q.PushBatch(ctx, []byte{7}) },
+			"PostPush":  func() error { return q.PostPush([]byte{7}) },
+			"Post":      func() error { return d.Post(&memfifo.Parcel{To: r, Data: []byte{7}}) },
+		} {
+			if err := do(); !errors.Is(err, memfifo.ErrClosed) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}
+
 // After Close every operation returns ErrClosed, each time, and writes nothing: on other nodes and
 // on the node itself.
 func TestClose_NothingGoesAfterIt(t *testing.T) {

@@ -114,7 +114,7 @@ type PeerDownError struct {
 	Reason  Reason
 	Timeout time.Duration // if Silent or DataLost: Config.PeerTimeout
 	Lost    bool          // something without a reply was not acknowledged, or something was not sent
-	NotSent error         // if Silent or DataLost: why the last frame to it was not sent, if it was not
+	NotSent error         // if Silent or DataLost: why the last frame to it was not sent, or cannot have come there
 }
 
 func (e *PeerDownError) Error() string {

@@ -74,6 +74,11 @@ func (p *peer) ready() error {
 	if p.d.closed {
 		return ErrClosed
 	}
+	select {
+	case <-p.d.ep.Done(): // nothing is sent any more, nor heard
+		return ErrClosed
+	default:
+	}
 	return p.peerErr
 }
 

@@ -25,7 +25,7 @@ func Iallreduce[T Element](c *Comm, data, result []T, op Op[T]) *Request {
 // combine has rank 0 combine what all have given it. That takes few messages, where doubling takes
 // few steps.
 func combine[T Element](o collective, data, result []T, op Op[T]) error {
-	if err := checkCount("result", len(result), len(data)); err != nil {
+	if err := op.check(len(result), len(data)); err != nil {
 		return err
 	}
 	if o.rank != 0 {
@@ -44,7 +44,7 @@ func combine[T Element](o collective, data, result []T, op Op[T]) error {
 func combineHere[T Element](o collective, data, result []T, op Op[T]) error {
 	return withScratch(len(data)*o.Size(), func(all []T) error {
 		copy(all[o.rank*len(data):], data)
-		err := o.share(bytesOf(data), bytesOf(all), checkCount("result", len(result), len(data)))
+		err := o.share(bytesOf(data), bytesOf(all), op.check(len(result), len(data)))
 		if err == nil {
 			fold(all, result[:len(data)], op)
 		}
@@ -73,7 +73,7 @@ type reduction[T Element] struct {
 }
 
 func allreduce[T Element](o collective, data, result []T, op Op[T]) error {
-	if err := checkCount("result", len(result), len(data)); err != nil {
+	if err := op.check(len(result), len(data)); err != nil {
 		return err
 	}
 	return withScratch(len(data), func(other []T) error {

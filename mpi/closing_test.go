@@ -57,6 +57,24 @@ func TestClose_WhileAMessageComes(t *testing.T) {
 	})
 }
 
+// A send of a world whose endpoint was closed says so, also one so short that it waits for nobody.
+func TestSend_AfterTheEndpointsClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+		w, err := Open(eps[0], Config{})
+		other, err2 := Open(eps[1], Config{})
+		if err := errors.Join(err, err2, eps[0].Close()); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := Send(t.Context(), w.Comm(), []byte("lost"), 1, 0); !errors.Is(err, ErrClosed) {
+				t.Errorf("Send: %v", err)
+			}
+		}
+		_, _ = w.Close(), other.Close() // each names the other
+	})
+}
+
 // A world that could not be opened takes no notice of who goes, or sends, while it is closed again.
 func TestOpen_FailsWhileOthersGo(t *testing.T) {
 	w := &World{ranks: map[mcd.NodeID]matching.Rank{0: 0, 1: 1}, closed: true}

@@ -4,12 +4,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/rawlane/rawlane/mpi"
 	"github.com/rawlane/rawlane/transport/fault"
 )
+
+// An Op that is nil is refused in words, by each process and before anything is sent.
+func TestCollectives_NoOp(t *testing.T) {
+	bubble(t, 3, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
+		ctx, x := t.Context(), []int{1, 2, 3}
+		began := func(r *mpi.Request) error { _, err := r.Wait(ctx); return err }
+		for name, err := range map[string]error{
+			"reduce":         mpi.Reduce(ctx, c, x, x, nil, 0),
+			"allreduce":      mpi.Allreduce(ctx, c, x, x, nil),
+			"iallreduce":     began(mpi.Iallreduce(c, x, x, nil)),
+			"scan":           mpi.Scan(ctx, c, x, x, nil),
+			"exscan":         mpi.Exscan(ctx, c, x, x, nil),
+			"reduce-scatter": mpi.ReduceScatter(ctx, c, x, x[:1], []int{1, 1, 1}, nil),
+		} {
+			if err == nil || !strings.Contains(err.Error(), "op is nil (want a function that combines") {
+				t.Errorf("rank %d, %s: %v", c.Rank(), name, err)
+			}
+		}
+	})
+}
 
 // Where one process gives an operation a shorter argument than the others, or a longer one, at least
 // one of them is told: nobody takes what was in memory before for what another one has sent.

@@ -3,6 +3,7 @@ package mpi
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -18,6 +19,17 @@ func (op Op[T]) apply(into, with []T) {
 	if len(into) > 0 {
 		op(into, with)
 	}
+}
+
+// errNoOp: an Op was forgotten.
+var errNoOp = errors.New("op is nil (want a function that combines, such as mpi.Sum)")
+
+// check refuses what cannot be combined: without an Op, or into a result of another length.
+func (op Op[T]) check(result, data int) error {
+	if op == nil {
+		return errNoOp
+	}
+	return checkCount("result", result, data)
 }
 
 // groups is how many elements an Op may combine with each other.
@@ -57,8 +69,8 @@ func Max[T interface {
 	}
 }
 
-// Reduce combines the data of all processes into result at root; elsewhere result does not matter.
-// It is MPI_Reduce.
+// Reduce combines the data of all processes into result at root, which is as long as data there;
+// elsewhere result does not matter, and may be nil. It is MPI_Reduce.
 func Reduce[T Element](ctx context.Context, c *Comm, data, result []T, op Op[T], root int) error {
 	return c.do(ctx, "reduce", func(o collective) error { return reduce(o, data, result, op, root) })
 }
@@ -73,6 +85,9 @@ func Ireduce[T Element](c *Comm, data, result []T, op Op[T], root int) *Request 
 func reduce[T Element](o collective, data, result []T, op Op[T], root int) error {
 	if err := o.checkRoot(root); err != nil {
 		return err
+	}
+	if op == nil {
+		return errNoOp
 	}
 	if o.rank == root {
 		if err := checkCount("result", len(result), len(data)); err != nil {
@@ -117,7 +132,7 @@ func Iscan[T Element](c *Comm, data, result []T, op Op[T]) *Request {
 
 // scan is recursive doubling: before step bit, mine is of the last bit ranks up to this one.
 func scan[T Element](o collective, data, result []T, op Op[T]) error {
-	if err := checkCount("result", len(result), len(data)); err != nil {
+	if err := op.check(len(result), len(data)); err != nil {
 		return err
 	}
 	return withScratch(2*len(data), func(memory []T) error {
@@ -213,6 +228,9 @@ func reduceScatter[T Element](o collective, data, part []T, counts []int, op Op[
 	}
 	if err := checkCount("part", len(part), counts[o.rank]); err != nil {
 		return err
+	}
+	if op == nil {
+		return errNoOp
 	}
 	return withScratch(len(part)*o.Size(), func(all []T) error {
 		if err := alltoall(o, listed(list), parts(all, len(part))); err != nil {

@@ -51,6 +51,10 @@ type Attached interface {
 	Interface() (index int, namespace string)
 }
 
+// Plugged is a link that knows whether its network interface has a carrier. HasCarrier returns true
+// if the system does not tell, and if the interface is down.
+type Plugged interface{ HasCarrier() bool }
+
 // TypeFilter is a link that receives frames of one EtherType alone, or of all (EtherTypeAny).
 type TypeFilter interface{ EtherType() EtherType }
 

@@ -36,6 +36,9 @@ var (
 	ErrNoInterface = errors.New("no such interface")
 	// ErrInterfaceDown: the interface exists but is not up.
 	ErrInterfaceDown = errors.New("interface is down")
+	// ErrNoCarrier: the interface is up, and no frame can leave or come: a cable is out, or the
+	// other end is down.
+	ErrNoCarrier = errors.New("no carrier")
 )
 
 // SizeError is an ErrTooLarge with both sizes, in bytes.

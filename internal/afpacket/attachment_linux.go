@@ -45,7 +45,7 @@ type Socket interface {
 
 // Attachment is one interface as a link sees it: its address, state, groups and counters, and the
 // socket that sends. A link embeds it and gets from it all of transport.Link but Poll, and
-// transport.Joiner, Namer, Sharer, PortLocker, Attached, TypeFilter, Trainer and, but for
+// transport.Joiner, Namer, Sharer, PortLocker, Attached, Plugged, TypeFilter, Trainer and, but for
 // ReceivedStamp, Stamper.
 //
 // What the link itself calls are functions and not methods, for a method would be one of the link's
@@ -238,6 +238,16 @@ func (a *Attachment) EtherType() transport.EtherType { return a.cfg.EtherType }
 
 // Interface implements transport.Attached, as it was when the link was opened.
 func (a *Attachment) Interface() (index int, namespace string) { return a.ifi.Index, a.ifi.Namespace }
+
+// HasCarrier implements transport.Plugged.
+func (a *Attachment) HasCarrier() bool {
+	flags := uint16(unix.IFF_RUNNING)
+	err := a.socket.Control(func(fd int) (err error) {
+		flags, err = interfaceFlags(fd, a.ifi.Index)
+		return err
+	})
+	return err != nil || flags&unix.IFF_UP == 0 || flags&unix.IFF_RUNNING != 0
+}
 
 // Segment implements transport.Sharer: processes that open the same interface for the same
 // EtherType share it. The index tells apart VLAN devices and bond members with one address.
