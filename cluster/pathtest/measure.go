@@ -70,14 +70,14 @@ func (m *Measured) Quantile(q float64) time.Duration {
 
 // Measure sends probes along a path, one after the other. After each it calls told, if not nil,
 // with the reply or an error that is mcd.ErrNoAnswer. Errors: ctx's, and those of mcd.Endpoint.Ping
-// except ErrNoAnswer.
+// except ErrNoAnswer; what was measured before is returned with them.
 func Measure(
 	ctx context.Context, ep *mcd.Endpoint, path mcd.Path, o Options, told func(mcd.PingReply, error),
-) (Measured, error) {
+) (m Measured, err error) {
 	if err := o.setDefaults(); err != nil {
-		return Measured{}, err
+		return m, err
 	}
-	var m Measured
+	defer func() { slices.Sort(m.RTT) }()
 	for range o.Count {
 		turn, cancel := context.WithTimeout(ctx, o.Timeout)
 		reply, err := ep.Ping(turn, path, mcd.ProbeOptions{Size: o.Size})
@@ -98,7 +98,6 @@ func Measure(
 			told(reply, err)
 		}
 	}
-	slices.Sort(m.RTT)
 	return m, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -260,6 +261,24 @@ func TestMeasure(t *testing.T) {
 		}
 		if _, err := pathtest.Measure(context.Background(), e, mcd.Path{Node: 9}, pathtest.Options{}, nil); !errors.Is(err, mcd.ErrUnknownNode) {
 			t.Errorf("%v, want ErrUnknownNode", err)
+		}
+	})
+}
+
+// What was measured before the context ended is returned as all would be.
+func TestMeasure_Interrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		links := switched(t, 2)
+		e := open(t, suffering(t, links[0], fault.Config{Delay: 1, DelayMin: time.Millisecond, DelayMax: 9 * time.Millisecond}), links[1])[0]
+		ctx, end := context.WithCancel(context.Background())
+		left := 20
+		m, err := pathtest.Measure(ctx, e, mcd.Path{Node: 1}, pathtest.Options{Count: 100}, func(mcd.PingReply, error) {
+			if left--; left == 0 {
+				end()
+			}
+		})
+		if !errors.Is(err, context.Canceled) || m.Sent != 20 || m.Answered != 20 || !slices.IsSorted(m.RTT) {
+			t.Errorf("%+v, %v", m, err)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
 	"github.com/rawlane/rawlane/transport"
+	"github.com/rawlane/rawlane/transport/fault"
 )
 
 // The fabric's nodes are on two leaves, and VID 1 and 2 lead from one to the other; VID 3 does not.
@@ -194,4 +196,29 @@ func TestPing_Itself(t *testing.T) {
 			t.Errorf("by all VIDs: %v: %v", all, err)
 		}
 	}
+}
+
+// Who interrupts a ping sees what it has measured.
+func TestPing_Interrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := func(node mcd.NodeID, _ int, l transport.Link) transport.Link {
+			f, err := fault.New(l, rand.New(rand.NewPCG(1, uint64(node))),
+				fault.Config{Delay: 1, DelayMin: 3 * time.Millisecond, DelayMax: 3 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return f
+		}
+		ep := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}, Wrap: slow})[0]
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		var out bytes.Buffer
+		cmd := new(cobra.Command)
+		cmd.SetOut(&out)
+		p := &pingVerb{pathFlags: pathFlags{tags: tagList{transport.Untagged}, size: mcd.MinProbe, count: 1000, wait: time.Second}, node: 1}
+		err := p.ask(ctx, cmd, ep)
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(out.String(), " 3/3 ") {
+			t.Errorf("%v, printed %q; want that three were answered", err, &out)
+		}
+	})
 }

@@ -33,7 +33,8 @@ func NewPingCommand() *cobra.Command {
 		Use:   "ping NODE [flags]",
 		Short: "Say whether the paths to a node are alive, and how long they are",
 		Long: `Sends probes to a node, which its endpoint answers by the same tag, whatever its program is doing;
-and prints how long they took there and back. Exits with 1 if none is answered.
+and prints how long they took there and back: all, or as many as there are when it is interrupted.
+Exits with 1 if none is answered.
 
 Without --interface it starts nodes of its own and asks from node 0. On real machines, give
 --interface, --node and --nodes: it is that node, whose own program must not run meanwhile, and it
@@ -142,13 +143,13 @@ func (p *pingVerb) ask(ctx context.Context, cmd *cobra.Command, ep *mcd.Endpoint
 	answered := 0
 	for _, tag := range tags {
 		r, err := p.measure(ctx, ep, mcd.Path{Node: p.node, OptionalTag: tag})
+		if r.Sent > 0 { // also where it was interrupted
+			err = errors.Join(err, lines.Write(&r, head, r.line()))
+		}
 		if err != nil {
 			return err
 		}
 		answered += r.Answered
-		if err := lines.Write(&r, head, r.line()); err != nil {
-			return err
-		}
 	}
 	if answered == 0 {
 		return fmt.Errorf("node %d by %s: %w (rawlane ping %d --all-vids shows by which VIDs it answers)",
