@@ -2,6 +2,7 @@ package memfifo_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,6 +31,10 @@ func TestPeerDownError_NoCarrier(t *testing.T) {
 		var down *memfifo.PeerDownError
 		if !errors.As(err, &down) || !errors.Is(down.NotSent, transport.ErrNoCarrier) {
 			t.Errorf("%v", err)
+		}
+		err = &memfifo.SendersDownError{Nodes: []*memfifo.PeerDownError{down}}
+		if want := "node 1 (silent, as frames to it cannot be sent: "; !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
 		}
 		_ = d.Close()
 	})

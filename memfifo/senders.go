@@ -158,6 +158,9 @@ func (e *SendersDownError) Error() string {
 	names := make([]string, len(e.Nodes))
 	for i, n := range e.Nodes {
 		names[i] = fmt.Sprintf("node %d (%v)", n.Node, n.Reason)
+		if n.NotSent != nil {
+			names[i] = fmt.Sprintf("node %d (%v, as frames to it cannot be sent: %v)", n.Node, n.Reason, n.NotSent)
+		}
 	}
 	return "no sender is left: " + strings.Join(names, ", ")
 }
