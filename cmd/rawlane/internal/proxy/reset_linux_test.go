@@ -15,10 +15,11 @@ import (
 func TestReset_HeardByTheOtherHalf(t *testing.T) {
 	for _, who := range []string{"client", "server"} {
 		t.Run(who, func(t *testing.T) {
-			ended := make(chan error, 1)
+			full, ended := make(chan struct{}), make(chan error, 1)
 			reads := func(c *net.TCPConn) { // sends more than its other end reads, and then reads to the end
 				_ = c.SetWriteDeadline(time.Now().Add(500 * time.Millisecond))
 				_, _ = c.Write(make([]byte, 100_000_000))
+				close(full) // a write that goes on would be the one that hears of the reset
 				got, err := io.ReadAll(c)
 				if err == nil {
 					ended <- fmt.Errorf("an end behind %d bytes of what was cut off", len(got))
@@ -28,7 +29,7 @@ func TestReset_HeardByTheOtherHalf(t *testing.T) {
 			}
 			cuts := func(c *net.TCPConn) { // sends a part, reads nothing, and is reset
 				_, _ = c.Write([]byte("a part"))
-				time.Sleep(time.Second) // in which the proxy has more than it can write
+				<-full // the proxy has more than it can write
 				reset(c)
 			}
 			server, client := reads, cuts
