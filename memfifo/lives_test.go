@@ -4,22 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
-	"fmt"
-	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/rawlane/rawlane/internal/lives"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
-)
-
-var (
-	livesSeeds = flag.Int("lives.seeds", 10, "TestLives: how many programs")
-	livesSeed  = flag.Uint64("lives.seed", 0, "TestLives: the first seed; 0: random")
 )
 
 const (
@@ -36,17 +28,9 @@ const (
 // program is a random one: nodes put, get, add, push and flush, while some stand still, die, close in
 // the middle and begin anew, and paths are cut. Each pops what the others push, and expects them.
 type program struct {
-	t     *testing.T
-	seed  uint64
-	size  int
-	nodes *lives.Nodes
-	begun time.Time
+	*lives.Program
 
-	mu      sync.Mutex  // guards what follows
-	touched []time.Time // by node: until then others may have a reason to take it for down
-	gone    []bool      // by node: it does not live
-	goneAt  []time.Time // by node: since when
-	ends    []func()    // of the present lives
+	mu      sync.Mutex // guards what follows
 	windows []memfifo.Key
 	fifos   []memfifo.Key
 	frozen  [][]byte // memory that nobody writes any more: all of it is frost
@@ -58,72 +42,16 @@ const frost = 0xEE
 // not heard all the time. What has failed writes to no memory afterwards, nor does anybody to a window
 // that was revoked.
 func TestLives(t *testing.T) {
-	seed, seeds := *livesSeed, enough(*livesSeeds, 3)
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	for range seeds {
-		synctest.Test(t, func(t *testing.T) { runProgram(t, seed) }) // which ends here if it fails
-		seed++
-	}
-}
-
-func runProgram(t *testing.T, seed uint64) {
-	rng := rand.New(rand.NewPCG(seed, 0))
-	size := 2 + rng.IntN(3)
-	n, err := lives.New(size, lives.Config{Seed: seed, Loss: []float64{0, 0, 0.05}[rng.IntN(3)]})
-	must(t, err)
-	p := &program{
-		t: t, seed: seed, size: size, nodes: n, begun: time.Now(),
-		touched: make([]time.Time, size), gone: make([]bool, size), goneAt: make([]time.Time, size),
-		ends: make([]func(), size), windows: make([]memfifo.Key, size), fifos: make([]memfifo.Key, size),
-	}
-	var all sync.WaitGroup
-	for k := range size {
-		all.Go(func() { p.node(k) })
-	}
-	all.Go(func() { p.disturb(rand.New(rand.NewPCG(seed, 1))) })
-	all.Wait()
-	for _, mem := range p.frozen {
-		if !bytes.Equal(mem, bytes.Repeat([]byte{frost}, len(mem))) {
-			p.fail("%d bytes were written to after all was over", len(mem))
+	programs := lives.Programs{Seeds: 10, Short: 3, MaxSize: 4, PeerTimeout: livesTimeout}
+	lives.Run(t, programs, func(of *lives.Program) {
+		p := &program{Program: of, windows: make([]memfifo.Key, of.Size), fifos: make([]memfifo.Key, of.Size)}
+		p.Go(p.node)
+		for _, mem := range p.frozen {
+			if !bytes.Equal(mem, bytes.Repeat([]byte{frost}, len(mem))) {
+				p.Fail("%d bytes were written to after all was over", len(mem))
+			}
 		}
-	}
-}
-
-// fail says what is wrong, when, and how to repeat it.
-func (p *program) fail(format string, args ...any) {
-	p.t.Errorf("go test ./memfifo -run TestLives -lives.seeds 1 -lives.seed %d: after %v: %s",
-		p.seed, time.Since(p.begun), fmt.Sprintf(format, args...))
-}
-
-// touch says that something befalls nodes for a while: isTouched excuses what begins before it is
-// over, and some timeouts later.
-func (p *program) touch(d time.Duration, k ...int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, k := range k {
-		if until := time.Now().Add(d + 3*livesTimeout); until.After(p.touched[k]) {
-			p.touched[k] = until
-		}
-	}
-}
-
-// setAlive says whether a node lives from now on.
-func (p *program) setAlive(k int, alive bool) {
-	p.touch(0, k)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.gone[k] = !alive; !alive {
-		p.goneAt[k] = time.Now()
-	}
-}
-
-// isTouched reports whether what went wrong between two nodes, and began at some time, has a reason.
-func (p *program) isTouched(begun time.Time, a, b int) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.gone[a] || p.gone[b] || p.touched[a].After(begun) || p.touched[b].After(begun)
+	})
 }
 
 // freeze has memory be looked at in the end.
@@ -136,125 +64,63 @@ func (p *program) freeze(mem []byte) {
 	p.frozen = append(p.frozen, mem)
 }
 
-// disturb does what befalls nodes and paths, for a while.
-func (p *program) disturb(rng *rand.Rand) {
-	between := func(least, most time.Duration) time.Duration {
-		return least + time.Duration(rng.Int64N(int64(most-least)))
-	}
-	log := func(format string, args ...any) {
-		p.t.Logf("%v: %s", time.Since(p.begun), fmt.Sprintf(format, args...))
-	}
-	var later sync.WaitGroup
-	defer later.Wait()
-	for range rng.IntN(6) {
-		time.Sleep(between(0, 2*livesTimeout))
-		k := rng.IntN(p.size)
-		other := (k + 1 + rng.IntN(p.size-1)) % p.size
-		d := between(livesTimeout/2, 6*livesTimeout)
-		switch what := rng.IntN(5); what {
-		case 0, 1: // it stands still
-			if what == 0 {
-				d /= 12
-			} else {
-				p.touch(d, k)
-			}
-			log("node %d stands still for %v", k, d)
-			p.nodes.Still(k, true)
-			later.Go(func() { time.Sleep(d); p.nodes.Still(k, false) })
-		case 2: // it ends, with a word or without
-			p.setAlive(k, false)
-			p.mu.Lock()
-			end := p.ends[k]
-			p.mu.Unlock()
-			if end != nil {
-				log("node %d ends", k)
-				end()
-			}
-		case 3, 4: // a path is cut, or both ways
-			log("node %d is cut off from %d for %v, both ways %t", k, other, d, what == 4)
-			p.touch(d, k, other)
-			p.nodes.Cut(k, other, true)
-			p.nodes.Cut(other, k, what == 4)
-			later.Go(func() {
-				time.Sleep(d)
-				p.nodes.Cut(k, other, false)
-				p.nodes.Cut(other, k, false)
-			})
-		}
-	}
-}
-
 // node lives, and begins anew if it ends before it is done, at times.
 func (p *program) node(k int) {
-	rng := rand.New(rand.NewPCG(p.seed, 100+uint64(k)))
+	rng := p.Rand(100 + uint64(k))
 	for life := range 3 {
-		ep, err := p.nodes.Begin(k)
-		must(p.t, err)
+		ep, err := p.Begin(k)
+		must(p.T, err)
 		d, err := memfifo.Open(ep, memfifo.Config{PeerTimeout: livesTimeout})
-		must(p.t, err)
-		mem := make([]byte, p.size*livesWorkers*livesRegion)
+		must(p.T, err)
+		mem := make([]byte, p.Size*livesWorkers*livesRegion)
 		w, err := d.Register(1, mem, memfifo.All)
-		must(p.t, err)
+		must(p.T, err)
 		q, err := d.NewFIFO(1, make([]byte, 4096<<rng.IntN(5)))
-		must(p.t, err)
-		p.setAlive(k, true)
-		ctx, end := context.WithCancel(context.Background())
-		kills := rng.IntN(2) == 0
+		must(p.T, err)
 		p.mu.Lock()
 		p.windows[k], p.fifos[k] = w.Key(), q.Key()
-		p.ends[k] = func() {
+		p.mu.Unlock()
+		ctx, end := context.WithCancel(context.Background())
+		kills := rng.IntN(2) == 0
+		p.Lives(k, func() {
 			if kills {
-				p.nodes.Kill(k)
+				p.Kill(k)
 			}
 			end()
-		}
-		p.mu.Unlock()
+		})
 		var popping, working sync.WaitGroup
 		popping.Go(func() { p.pop(k, q) })
 		for c := range livesWorkers {
 			working.Go(func() { p.work(ctx, k, life, c, d) })
 		}
-		done := make(chan struct{})
-		go func() { working.Wait(); close(done) }()
-		select {
-		case <-done:
-		case <-ctx.Done(): // Close comes in the middle
-		}
-		ended := ctx.Err() != nil
-		p.setAlive(k, false) // it leaves
-		p.mu.Lock()
-		p.ends[k] = nil
-		p.mu.Unlock()
+		done := lives.Await(ctx, &working) // or Close comes in the middle
+		p.Leaves(k)
 		if w.Revoke(); rng.IntN(2) == 0 { // others write to it still
 			p.freeze(mem)
 		}
-		begun := time.Now()
-		_ = d.Close()
-		if took := time.Since(begun); took > livesClose {
-			p.fail("node %d: Close took %v", k, took)
-		}
+		p.Bounded(k, "Close", livesClose, func() { _ = d.Close() })
 		end()
 		working.Wait()
 		popping.Wait()
-		p.nodes.Kill(k)
+		p.Kill(k)
 		_ = ep.Close()
-		if !ended || rng.IntN(3) == 0 {
+		if done || rng.IntN(3) == 0 {
 			return
 		}
-		time.Sleep(time.Duration(rng.Int64N(int64(2 * livesTimeout))))
+		time.Sleep(lives.Between(rng, 0, 2*livesTimeout))
 	}
 }
 
 // pop takes what others push. It expects them, and expects them anew where all are down.
 func (p *program) pop(k int, q *memfifo.FIFO) {
 	var others []mcd.NodeID
-	for n := range p.size {
+	for n := range p.Size {
 		if n != k {
 			others = append(others, mcd.NodeID(n))
 		}
 	}
 	b := make([]byte, 100_000)
-	must(p.t, q.Expect(others...))
+	must(p.T, q.Expect(others...))
 	for {
 		begun := time.Now()
 		limited, cancel := context.WithTimeout(context.Background(), 8*livesTimeout)
@@ -268,11 +134,11 @@ func (p *program) pop(k int, q *memfifo.FIFO) {
 			return
 		case errors.Is(err, context.DeadlineExceeded):
 			if p.allGone(others, 5*livesTimeout) {
-				p.fail("node %d: pop has waited for %v, and no sender lives", k, time.Since(begun))
+				p.Fail("node %d: pop has waited for %v, and no sender lives", k, time.Since(begun))
 			}
 			continue
 		case !is || len(downs.Nodes) != len(others):
-			p.fail("node %d: pop: %v", k, err)
+			p.Fail("node %d: pop: %v", k, err)
 			return
 		}
 		for _, down := range downs.Nodes {
@@ -286,14 +152,7 @@ func (p *program) pop(k int, q *memfifo.FIFO) {
 
 // allGone reports whether some nodes have not lived for a time.
 func (p *program) allGone(nodes []mcd.NodeID, d time.Duration) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, k := range nodes {
-		if !p.gone[k] || time.Since(p.goneAt[k]) < d {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(nodes, func(n mcd.NodeID) bool { return !p.IsGone(int(n), d) })
 }
 
 // check reports an error that names a node which was heard all the time.
@@ -302,21 +161,21 @@ func (p *program) check(begun time.Time, k, to int, what string, err error) {
 	switch {
 	case err == nil, errors.Is(err, memfifo.ErrClosed), errors.Is(err, memfifo.ErrFull):
 	case isDown && to >= 0 && int(down.Node) != to:
-		p.fail("node %d: %s at node %d: %v", k, what, to, err)
-	case isDown && !p.isTouched(begun, k, int(down.Node)):
-		p.fail("node %d: %s: %v, and it was there", k, what, err)
+		p.Fail("node %d: %s at node %d: %v", k, what, to, err)
+	case isDown && !p.IsExcused(begun, k, int(down.Node)):
+		p.Fail("node %d: %s: %v, and it was there", k, what, err)
 	case !isDown && !errors.Is(err, memfifo.ErrAccess): // which is of a former key
-		p.fail("node %d: %s at node %d: %v", k, what, to, err)
+		p.Fail("node %d: %s at node %d: %v", k, what, to, err)
 	}
 }
 
 // work operates on other nodes.
 func (p *program) work(ctx context.Context, k, life, worker int, d *memfifo.Domain) {
-	rng := rand.New(rand.NewPCG(p.seed, uint64(1000+100*k+10*life+worker)))
+	rng := p.Rand(uint64(1000 + 100*k + 10*life + worker))
 	off := int64(k*livesWorkers+worker) * livesRegion
 	for range livesOps {
 		time.Sleep(time.Duration(rng.ExpFloat64()*float64(livesTimeout/5)) + time.Duration(rng.IntN(4)/3)*4*livesTimeout)
-		to := (k + 1 + rng.IntN(p.size-1)) % p.size
+		to := (k + 1 + rng.IntN(p.Size-1)) % p.Size
 		p.mu.Lock()
 		w, q := d.Remote(p.windows[to]), d.Remote(p.fifos[to])
 		p.mu.Unlock()
@@ -339,7 +198,7 @@ func (p *program) work(ctx context.Context, k, life, worker int, d *memfifo.Doma
 		}
 		cancel()
 		if took := time.Since(begun); took > livesLimit {
-			p.fail("node %d: %s at node %d took %v: %v", k, what, to, took, err)
+			p.Fail("node %d: %s at node %d took %v: %v", k, what, to, took, err)
 		}
 		if most == time.Hour || !errors.Is(err, context.DeadlineExceeded) {
 			if what == "flush" {
