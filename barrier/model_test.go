@@ -45,7 +45,7 @@ type decision struct {
 // was not to be heard by somebody for some time, or has left; and who decide differently name each
 // other.
 func TestModel(t *testing.T) {
-	programs := lives.Programs{Seeds: 20, Short: 5, MaxSize: 6, PeerTimeout: modelTimeout, Accuses: true}
+	programs := lives.Programs{Seeds: 60, Short: 5, MaxSize: 6, PeerTimeout: modelTimeout, Accuses: true}
 	lives.Run(t, programs, func(p *lives.Program) {
 		a := algorithms[p.Rand(2).IntN(len(algorithms))]
 		m := &model{

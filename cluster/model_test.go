@@ -30,7 +30,7 @@ type model struct{ *living.Program }
 // Every wait of an Exchanger with a peer timeout ends in a bound, with the blobs of all, or an error
 // that names those that are missing: nobody who was heard all the time.
 func TestModel(t *testing.T) {
-	programs := living.Programs{Seeds: 20, Short: 5, MaxSize: 5, PeerTimeout: modelTimeout, Accuses: true, Mild: true}
+	programs := living.Programs{Seeds: 400, Short: 5, MaxSize: 5, PeerTimeout: modelTimeout, Accuses: true, Mild: true}
 	living.Run(t, programs, func(p *living.Program) { p.Go(model{p}.node) })
 }
 

@@ -37,7 +37,7 @@ type model struct{ *lives.Program }
 // Every dial, Read, Write and Close ends in a bound: a connection echoes all bytes, once and in order,
 // or ends with an error, which it does not have between nodes that hear each other all the time.
 func TestModel(t *testing.T) {
-	programs := lives.Programs{Seeds: 4, Short: 2, MaxSize: 4, PeerTimeout: modelTimeout}
+	programs := lives.Programs{Seeds: 20, Short: 2, MaxSize: 4, PeerTimeout: modelTimeout}
 	lives.Run(t, programs, func(p *lives.Program) { p.Go(model{p}.node) })
 }
 

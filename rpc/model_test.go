@@ -38,7 +38,7 @@ type model struct {
 // Every call ends in a bound, with its own response or an error that names its node, which was not
 // down if it was heard all the time; its handler runs once at most; and Close ends.
 func TestModel(t *testing.T) {
-	programs := lives.Programs{Seeds: 10, Short: 2, MaxSize: 4, PeerTimeout: modelTimeout, Accuses: true}
+	programs := lives.Programs{Seeds: 40, Short: 2, MaxSize: 4, PeerTimeout: modelTimeout, Accuses: true}
 	lives.Run(t, programs, func(p *lives.Program) {
 		m := &model{Program: p, ran: map[string]int{}}
 		p.Go(m.node)
