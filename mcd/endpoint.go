@@ -206,6 +206,7 @@ type Endpoint struct {
 	trainPayload int // of a message that may go in a train
 	trainFrames  int // of a train at most; 0: a link sends none
 	headerLen    int
+	linkRoom     int            // of Headroom, what is before mcd's header
 	auth         *authenticator // nil: no keys
 	router       router
 	precise      bool // timers are, as there are links of the kernel's: time is never a test's there
@@ -283,6 +284,10 @@ func Open(cfg Config, links ...transport.Link) (*Endpoint, error) {
 		e.maxPayload = min(e.maxPayload, n.limit)
 		e.trainPayload = min(e.trainPayload, transport.TrainMTU(l)-headerLen)
 		e.trainFrames = min(e.trainFrames, transport.TrainFrames(l))
+		e.linkRoom = max(e.linkRoom, transport.TrainHeadroom(l))
+	}
+	if e.trainFrames == 0 {
+		e.linkRoom = cacheLine + transport.HeaderLen
 	}
 	e.probes.init()
 	e.drain.init()
@@ -351,18 +356,11 @@ func (e *Endpoint) HeaderLen() int { return e.headerLen }
 const cacheLine = 64
 
 // Headroom returns how many bytes are free before a message that is sent in place: for mcd's
-// header, and for Ethernet's before it. In memory that begins at a cache line, as what make returns
-// for a frame does, so does what the kernel copies: a packet without a tag, or a frame's part of a
-// train.
-func (e *Endpoint) Headroom() int { return e.linkRoom() + e.headerLen }
-
-// linkRoom returns how many bytes of Headroom are before mcd's header.
-func (e *Endpoint) linkRoom() int {
-	if e.trainFrames > 0 {
-		return cacheLine
-	}
-	return cacheLine + transport.HeaderLen
-}
+// header, and for the link's before it. In memory that begins at a cache line, as what make returns
+// for a frame does, so does what the kernel copies: a packet without a tag. Where messages go in
+// trains there is no more room than a train has between them, so that messages that lie side by
+// side, with Headroom, are one piece to the kernel: see transport.Trainer.
+func (e *Endpoint) Headroom() int { return e.linkRoom + e.headerLen }
 
 // NICs returns the number of links, which are numbered from 0. For a number that no link has,
 // methods that return an error return one, and all others the zero value.

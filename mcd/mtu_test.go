@@ -1,6 +1,7 @@
 package mcd_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,11 +70,25 @@ func TestOpen_SmallestMTUWithKeys(t *testing.T) {
 // trainer is a link that says that it sends trains.
 type trainer struct {
 	narrow
-	trainMTU, frames int
+	trainMTU, frames, headroom int
+	pieces                     int // of memory that the frames were, of one that is given several at a time
+}
+
+func (l *trainer) Send(frames []transport.Frame) (int, error) {
+	var end uintptr // of the frame before
+	for i := range frames {
+		at := uintptr(unsafe.Pointer(&frames[i].Payload[0]))
+		if len(frames) > 1 && at != end+uintptr(l.headroom) {
+			l.pieces++
+		}
+		end = at + uintptr(len(frames[i].Payload))
+	}
+	return l.Link.Send(frames)
 }
 
 func (l *trainer) TrainMTU() int                   { return l.trainMTU }
 func (l *trainer) TrainFrames() int                { return l.frames }
+func (l *trainer) TrainHeadroom() int              { return l.headroom }
 func (l *trainer) Trains() (sent, received uint64) { return 0, 0 }
 
 // What may go in a train is what the train of every link takes, and as many as each of them.
@@ -84,14 +99,14 @@ func TestOpen_Trains(t *testing.T) {
 		links                 []trainer // of which a TrainMTU of 0 is one that sends none
 		payload, long, frames int
 	}{
-		{"one link", []trainer{{narrow{mtu: 1500}, 1400, 20}}, 1400 - mcd.HeaderLen, 1500 - mcd.HeaderLen, 20},
+		{"one link", []trainer{{narrow: narrow{mtu: 1500}, trainMTU: 1400, frames: 20}}, 1400 - mcd.HeaderLen, 1500 - mcd.HeaderLen, 20},
 		{"the second has shorter trains, the first longer frames",
-			[]trainer{{narrow{mtu: 1500}, 1400, 20}, {narrow{mtu: 1450}, 1390, 30}}, 1390 - mcd.HeaderLen, 1450 - mcd.HeaderLen, 20},
+			[]trainer{{narrow: narrow{mtu: 1500}, trainMTU: 1400, frames: 20}, {narrow: narrow{mtu: 1450}, trainMTU: 1390, frames: 30}}, 1390 - mcd.HeaderLen, 1450 - mcd.HeaderLen, 20},
 		{"the first has shorter trains",
-			[]trainer{{narrow{mtu: 1500}, 1200, 20}, {narrow{mtu: 1500}, 1400, 10}}, 1200 - mcd.HeaderLen, 1500 - mcd.HeaderLen, 10},
-		{"one sends none", []trainer{{narrow{mtu: 1500}, 1400, 20}, {narrow{mtu: 1300}, 0, 0}},
+			[]trainer{{narrow: narrow{mtu: 1500}, trainMTU: 1200, frames: 20}, {narrow: narrow{mtu: 1500}, trainMTU: 1400, frames: 10}}, 1200 - mcd.HeaderLen, 1500 - mcd.HeaderLen, 10},
+		{"one sends none", []trainer{{narrow: narrow{mtu: 1500}, trainMTU: 1400, frames: 20}, {narrow: narrow{mtu: 1300}, trainMTU: 0, frames: 0}},
 			1300 - mcd.HeaderLen, 1300 - mcd.HeaderLen, 0},
-		{"longer than any message", []trainer{{narrow{mtu: 1 << 17}, 1 << 17, 2}}, most, most, 2},
+		{"longer than any message", []trainer{{narrow: narrow{mtu: 1 << 17}, trainMTU: 1 << 17, frames: 2}}, most, most, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			links := switched(t, len(c.links))
@@ -112,6 +127,47 @@ func TestOpen_Trains(t *testing.T) {
 					e.MaxPayload(), e.TrainPayload(), e.TrainFrames(), c.long, c.payload, c.frames)
 			}
 		})
+	}
+}
+
+// Where messages go in trains, those of a batch lie side by side when the link is given them: those
+// that were copied, and those in place whose memory does.
+func TestTrains_SideBySide(t *testing.T) {
+	for _, headroom := range []int{0, transport.HeaderLen} {
+		var links [2]*trainer
+		es := mcdtest.Open(t, len(links), mcdtest.Config{
+			Wrap: func(node mcd.NodeID, _ int, l transport.Link) transport.Link {
+				links[node] = &trainer{narrow: narrow{l, 1500}, trainMTU: 1400, frames: 20, headroom: headroom}
+				return links[node]
+			},
+		})
+		const n, size = 20, 1000
+		link, from := links[0], es[0]
+		in, out := port(t, es[1], 1), port(t, from, 1)
+		var descs []*mcd.SendDesc
+		for range n {
+			descs = append(descs, &mcd.SendDesc{To: mcd.To(in.Addr()), Payload: make([]byte, size)})
+		}
+		for range 2 { // the first batch grows the memory
+			link.pieces = 0
+			if err := out.PostSend(descs...); err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range descs {
+				if err := d.Wait(limit(t)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		copied := link.pieces
+		memory := make([]byte, n*(from.Headroom()+size))
+		if sent, err := out.TrySendInPlace(0, mcd.To(in.Addr()), slices.Collect(slices.Chunk(memory, from.Headroom()+size))...); sent != n || err != nil {
+			t.Fatal(sent, err)
+		}
+		if copied != 1 || link.pieces != 2 || from.Headroom() != headroom+mcd.HeaderLen {
+			t.Errorf("%d bytes between them: %d pieces of %d copied messages, %d of as many in place; %d bytes of room",
+				headroom, copied, n, link.pieces-copied, from.Headroom())
+		}
 	}
 }
 
@@ -140,7 +196,7 @@ func TestHeadroom_CacheLine(t *testing.T) {
 	for _, keys := range []*keyring.Ring{nil, ring(1, false)} {
 		for _, frames := range []int{0, 44} {
 			x, y := linktest.Pipe()
-			seen := &starts{trainer: trainer{narrow{x, x.MTU()}, x.MTU(), frames}}
+			seen := &starts{trainer: trainer{narrow: narrow{x, x.MTU()}, trainMTU: x.MTU(), frames: frames}}
 			es := mcdtest.OpenLinks(t, mcdtest.Config{Endpoint: mcd.Config{Keys: keys}}, []transport.Link{seen}, []transport.Link{y})
 			b := make([]byte, es[0].Headroom()+1000)
 			b = b[-uintptr(unsafe.Pointer(&b[0]))%line:]

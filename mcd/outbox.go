@@ -19,7 +19,7 @@ type outbox struct {
 	memory   []byte     // of the frames that are copied, side by side; as much as a batch ever took
 	used     int        // of it
 	size     int        // of the longest frame
-	linkRoom int        // Endpoint.linkRoom
+	linkRoom int        // of Endpoint.Headroom, what is before mcd's header
 	envelope envelope   // of the next messages
 	tx       traffic
 	scratch  auth.Scratch
@@ -38,7 +38,7 @@ type envelope struct {
 
 func (o *outbox) init(e *Endpoint) {
 	o.size = transport.MaxHeaderLen + e.headerLen + e.maxPayload + wire.TagLen
-	o.linkRoom = e.linkRoom()
+	o.linkRoom = e.linkRoom
 }
 
 // awaitSenders returns when the sends that have been admitted are over.
@@ -65,6 +65,9 @@ func (o *outbox) copyIn(i int, b []byte) {
 	*f = v.frame
 	o.counts[i] = v.count
 	n := f.HeaderLen()
+	if i > 0 && o.linkRoom == 0 {
+		n = 0 // the payloads of a train lie side by side
+	}
 	f.Headroom, f.Payload = room[:n], room[n:]
 	switch {
 	case v.auth == nil:

@@ -91,6 +91,7 @@ func Open(ep *mcd.Endpoint, cfg Config) (d *Domain, err error) {
 	if least := reliable.HeaderLen + opCompareSwap.Size(0); d.sendSize < least {
 		return nil, fmt.Errorf("memfifo: messages of %d bytes are too short (want %d)", d.sendSize, least)
 	}
+	d.pool.frames = reliable.NewMemory(ep.Headroom() + d.frameSize)
 	d.timer = time.AfterFunc(time.Hour, d.onAlarm)
 	d.timer.Stop() // watch sets it
 	d.mu.Lock()    // a message may come before the port is known

@@ -61,6 +61,7 @@ type trainsLink struct{ transport.Link }
 func (l trainsLink) Unwrap() transport.Link     { return l.Link }
 func (l trainsLink) TrainMTU() int              { return l.MTU() - 8 }
 func (l trainsLink) TrainFrames() int           { return 44 }
+func (l trainsLink) TrainHeadroom() int         { return 0 }
 func (l trainsLink) Trains() (sent, got uint64) { return 0, 0 }
 
 // faulty puts faults around a node's link, which sends trains if the seed is odd.

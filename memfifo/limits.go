@@ -30,9 +30,6 @@ const (
 	// askParts: a peer that owes a reply and says nothing is probed after this part of the peer
 	// timeout.
 	askParts = 4
-	// spareFrames is how many buffers a domain keeps for later: those of a connection whose windows
-	// are full in both lanes, as where it writes to a peer that reads from it.
-	spareFrames = reliable.Lanes * reliable.Window
 	// busyRetry is how long a link that has no room is left alone.
 	busyRetry = 50 * time.Microsecond
 	// alarmSlack is how soon the timer fires at the earliest: a deadline of a few round trips, if

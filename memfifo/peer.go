@@ -62,7 +62,7 @@ func newPeer(d *Domain, node mcd.NodeID) *peer {
 	p.conn = reliable.New(reliable.Config{
 		Incarnation: incarnation.New(), PeerTimeout: d.cfg.PeerTimeout,
 		FrameSize: d.frameSize, SendSize: d.sendSize, Train: d.ep.TrainFrames(),
-		Headroom: d.ep.Headroom(), Alloc: d.allocFrame, Free: d.freeFrame,
+		Headroom: d.ep.Headroom(), Alloc: d.pool.frames.Alloc, Free: d.pool.frames.Free,
 		Counters: &d.stats.Counters,
 	})
 	p.conn.SetAckPolicy(reliable.MayPiggyback)

@@ -4,11 +4,12 @@ import (
 	"sync/atomic"
 
 	"github.com/rawlane/rawlane/mcd"
+	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
 
 // pool keeps memory for another use, so that steady work allocates nothing. Domain.mu guards it.
 type pool struct {
-	frames      [][]byte
+	frames      *reliable.Memory
 	requests    freeList[workRequest]
 	unused      atomic.Pointer[workRequest] // a stack of more of them, which needs no mu
 	completions freeList[mcd.Completion]
@@ -30,21 +31,6 @@ func (l *freeList[T]) get() *T {
 }
 
 func (l *freeList[T]) put(x *T) { *l = append(*l, x) }
-
-func (d *Domain) allocFrame() []byte {
-	if n := len(d.pool.frames); n > 0 {
-		b := d.pool.frames[n-1]
-		d.pool.frames = d.pool.frames[:n-1]
-		return b
-	}
-	return make([]byte, d.ep.Headroom()+d.frameSize)
-}
-
-func (d *Domain) freeFrame(b []byte) {
-	if len(d.pool.frames) < spareFrames {
-		d.pool.frames = append(d.pool.frames, b)
-	}
-}
 
 // newRequest returns a work request that does what is asked at a peer.
 func (d *Domain) newRequest(p *peer, what *request) *workRequest {

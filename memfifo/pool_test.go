@@ -6,27 +6,7 @@ import (
 	"testing"
 
 	"github.com/rawlane/rawlane/mcd"
-	"github.com/rawlane/rawlane/memfifo/internal/reliable"
 )
-
-// What a domain keeps for later is bounded: the buffers of both lanes' windows, no fewer, as else
-// those of a connection that uses both are allocated again and again.
-func TestPool_FramesAreBounded(t *testing.T) {
-	d, _ := openRaw(t)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	const windows = reliable.Lanes * reliable.Window
-	frames := make([][]byte, 2*windows)
-	for i := range frames {
-		frames[i] = d.allocFrame()
-	}
-	for _, b := range frames {
-		d.freeFrame(b)
-	}
-	if n := len(d.pool.frames); n != windows {
-		t.Errorf("%d buffers are kept, want %d", n, windows)
-	}
-}
 
 // Who was woken is not woken again: its completion is another wait's by then.
 func TestWaitlist_WakesOnce(t *testing.T) {

@@ -65,9 +65,10 @@ func openRaw(t testing.TB) (*Domain, *raw) {
 // begin starts a new incarnation.
 func (r *raw) begin() {
 	size := r.ep.MaxPayload()
+	memory := reliable.NewMemory(size)
 	r.conn = reliable.New(reliable.Config{
 		PeerTimeout: DefaultPeerTimeout, Counters: new(reliable.Counters),
-		Incarnation: uint32(secret()) | 1, FrameSize: size, Alloc: func() []byte { return make([]byte, size) }, Free: func([]byte) {},
+		Incarnation: uint32(secret()) | 1, FrameSize: size, Alloc: memory.Alloc, Free: memory.Free,
 	})
 }
 

@@ -303,6 +303,7 @@ type trainsLink struct{ transport.Link }
 
 func (l trainsLink) TrainMTU() int               { return l.MTU() - 8 }
 func (l trainsLink) TrainFrames() int            { return 16 }
+func (l trainsLink) TrainHeadroom() int          { return 0 }
 func (l trainsLink) Trains() (sent, came uint64) { return 0, 0 }
 
 // A deadline and Close end a Write that waits for room also where a part of its record has gone:

@@ -110,15 +110,19 @@ type Request struct {
 
 // Trainer is a link that may send frames as trains: those that one Send is given, for one station
 // and equal in length but the last, go as one packet. TrainMTU returns the longest payload, in
-// bytes, of a frame that can be part of one: it is a little less than MTU. Who cuts long data into
-// frames cuts it to that. TrainFrames returns how many frames of that length one train has at most;
-// 0 if the link is set to send none. Trains returns how many trains were sent and received.
+// bytes, of a frame that can be part of one: MTU, or a little less. Who cuts long data into frames
+// cuts it to that. TrainFrames returns how many frames of that length one train has at most; 0 if
+// the link is set to send none. Trains returns how many trains were sent and received.
+//
+// The system copies frames that lie side by side in memory as one piece, in half the time. What
+// lies there is the payloads, each behind TrainHeadroom bytes of Frame.Headroom.
 //
 // A train for which the receiving system has no room counts as one frame in Counters.RxDropped: the
 // system counts packets, and does not say how many frames they had.
 type Trainer interface {
 	TrainMTU() int
 	TrainFrames() int
+	TrainHeadroom() int
 	Trains() (sent, received uint64)
 }
 
@@ -129,6 +133,15 @@ func TrainMTU(l Link) int {
 		return min(t.TrainMTU(), l.MTU())
 	}
 	return l.MTU()
+}
+
+// TrainHeadroom returns how many bytes of Frame.Headroom are between the payloads of a train that
+// lie side by side, or 0 if l sends none.
+func TrainHeadroom(l Link) int {
+	if t, ok := As[Trainer](l); ok {
+		return t.TrainHeadroom()
+	}
+	return 0
 }
 
 // TrainFrames returns how many frames go together at most, or 0 if l sends no trains.

@@ -404,6 +404,9 @@ func (a *Attachment) TrainFrames() int {
 	return 0
 }
 
+// TrainHeadroom implements transport.Trainer: Ethernet's header is before the whole train.
+func (a *Attachment) TrainHeadroom() int { return 0 }
+
 // Trains implements transport.Trainer.
 func (a *Attachment) Trains() (sent, received uint64) {
 	if a.sender.trains != nil {

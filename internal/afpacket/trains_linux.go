@@ -216,24 +216,28 @@ func (s *sender) sendTrain(frames []transport.Frame, to *station) (int, error) {
 }
 
 // gather has the vectors hold the payloads of a train, and returns how many bytes and vectors these
-// are: one for each, or one for all if they are short.
+// are: one vector for all that lie side by side, as short ones do behind it.
 func (t *trains) gather(frames []transport.Frame) (bytes, vectors int) {
-	if len(frames[0].Payload) <= gatherLen {
-		b := t.gathered[:0]
-		for i := range frames {
-			b = append(b, frames[i].Payload...)
-		}
-		t.vec[1].Base = &b[0]
-		t.vec[1].SetLen(len(b))
-		return len(b), 1
-	}
+	short := t.gathered[:0]
+	var end uintptr // of the last vector
 	for i := range frames {
 		p := frames[i].Payload
+		at := uintptr(unsafe.Pointer(&p[0]))
+		if at != end && len(p) <= gatherLen {
+			short = append(short, p...)
+			p = short[len(short)-len(p):]
+			at = uintptr(unsafe.Pointer(&p[0]))
+		}
+		if at != end {
+			vectors++
+			t.vec[vectors] = unix.Iovec{Base: &p[0]}
+		}
+		v := &t.vec[vectors]
+		v.SetLen(int(v.Len) + len(p))
+		end = at + uintptr(len(p))
 		bytes += len(p)
-		t.vec[1+i].Base = &p[0]
-		t.vec[1+i].SetLen(len(p))
 	}
-	return bytes, len(frames)
+	return bytes, vectors
 }
 
 // takeQdisc has single frames go through the queueing discipline, too, from the first train on:

@@ -43,6 +43,7 @@ type inbox struct {
 	msgs    [inboxLen]unix.Mmsghdr
 
 	joins   bool            // the kernel hands out a train as one message
+	joined  atomic.Uint64   // trains handed out so
 	stamped atomic.Bool     // the kernel stamps messages
 	stamp   transport.Stamp // of message at
 	handed  transport.Stamp // of the last datagram that was handed out
@@ -175,6 +176,7 @@ func (in *inbox) open() {
 		size := *(*int32)(unsafe.Pointer(&control[unix.CmsgLen(0)]))
 		if h.Level == unix.SOL_UDP && h.Type == unix.UDP_GRO && size > 0 {
 			in.cut, in.trains = int(size), true
+			in.joined.Add(1)
 		}
 	}
 }

@@ -35,6 +35,7 @@ type socket struct {
 	scout  scout
 
 	fragmented atomic.Uint64 // datagrams sent in fragments
+	trains     atomic.Uint64 // sent
 
 	sentStamps timestamping.Queue // guarded by the caller's lock in send
 	stamping   timestamping.Switch

@@ -43,6 +43,27 @@ type segmentSize struct {
 	_      [6]byte
 }
 
+var _ transport.Trainer = (*Link)(nil)
+
+// TrainMTU implements transport.Trainer: a datagram is no longer in a train than alone.
+func (l *Link) TrainMTU() int { return l.mtu }
+
+// TrainFrames implements transport.Trainer.
+func (l *Link) TrainFrames() int {
+	if n := min(trainLen, trainBytes/(transport.HeaderLen+l.mtu)); n > 1 {
+		return n
+	}
+	return 0
+}
+
+// TrainHeadroom implements transport.Trainer: each datagram has a frame's header.
+func (l *Link) TrainHeadroom() int { return transport.HeaderLen }
+
+// Trains implements transport.Trainer.
+func (l *Link) Trains() (sent, received uint64) {
+	return l.socket.trains.Load(), l.socket.in.joined.Load()
+}
+
 // send sends datagrams in order and returns how many the system took. It errs with ErrBusy, or with
 // an errno; then the next datagram was not taken. What the way to one station refuses is lost, as
 // on an unplugged cable, and stops nothing that is for others. The caller holds the link's txMu.
@@ -50,7 +71,9 @@ func (s *socket) send(all []datagram) (n int, err error) {
 	for n < len(all) {
 		sent, errno := s.give(s.couple(all[n:]))
 		for i := range sent {
-			n += s.out.cars[i]
+			if n += s.out.cars[i]; s.out.cars[i] > 1 {
+				s.trains.Add(1)
+			}
 		}
 		refused := s.out.cars[sent%batch]
 		switch {

@@ -60,10 +60,52 @@ func TestTrains_AreOneMessage(t *testing.T) {
 	if messages := send(); messages != 1 {
 		t.Errorf("%d frames came in %d messages, want 1", n, messages)
 	}
+	if sent, received := trainsOf(a, b); sent != 2 || received != 1 {
+		t.Errorf("%d trains sent, %d received; want 2, 1", sent, received)
+	}
 	to := a.socket.address(b.Addr())
 	a.socket.out.refuses(&to)
 	if messages := send(); messages != n {
 		t.Errorf("without trains %d frames came in %d messages", n, messages)
+	}
+	if sent, received := trainsOf(a, b); sent != 2 || received != 1 {
+		t.Errorf("%d trains sent, %d received, when none are", sent, received)
+	}
+}
+
+// trainsOf returns how many trains one link has sent, and another one received.
+func trainsOf(from, to *Link) (sent, received uint64) {
+	sent, _ = from.Trains()
+	_, received = to.Trains()
+	return sent, received
+}
+
+// A train has what a datagram's limits allow, and none is of frames that fill one alone.
+func TestTrainFrames(t *testing.T) {
+	for mtu, want := range map[int]int{64: trainLen, 1454: 44, 8954: 7, 32486: 2, 32487: 0, 65000: 0} {
+		l := &Link{mtu: mtu}
+		if got := l.TrainFrames(); got != want || l.TrainMTU() != mtu {
+			t.Errorf("MTU %d: %d frames of %d bytes, want %d", mtu, got, l.TrainMTU(), want)
+		}
+	}
+}
+
+// Frames whose payloads lie side by side, TrainHeadroom bytes apart, are one piece to the kernel.
+func TestGather_SideBySide(t *testing.T) {
+	a, b := linked(t)
+	const n, size = 20, 100
+	room := a.TrainHeadroom()
+	var frames []transport.Frame
+	for memory := make([]byte, n*(room+size)); len(memory) > 0; memory = memory[room+size:] {
+		frames = append(frames, transport.Frame{
+			Dst: b.MAC(), EtherType: transport.EtherTypeDefault, Headroom: memory[:room], Payload: memory[room:][:size],
+		})
+	}
+	if sent, err := a.Send(frames); sent != n || err != nil {
+		t.Fatal(sent, err)
+	}
+	if a.socket.out.used != 1 {
+		t.Errorf("%d pieces, want 1", a.socket.out.used)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/rawlane/rawlane/internal/monotime"
 )
 
-// In steady state nothing is allocated, with and without loss, given a pool.
+// In steady state nothing is allocated, with and without loss.
 func TestAllocs(t *testing.T) {
 	for name, drop := range map[string]int{"no loss": 0, "one in 7 is lost": 7} {
 		ends, now := twoOpen(t)
@@ -39,22 +39,14 @@ func TestAllocs(t *testing.T) {
 // twoEnds are two ends without a network.
 type twoEnds [2]*Conn
 
-// twoOpen returns two open ends with pools.
+// twoOpen returns two open ends.
 func twoOpen(tb testing.TB) (ends twoEnds, now monotime.Time) {
 	now = monotime.At(time.Second)
 	for i := range ends {
-		var spare [][]byte
+		memory := NewMemory(1500)
 		ends[i] = New(Config{
 			Incarnation: uint32(i + 1), FrameSize: 1500, PeerTimeout: DefaultPeerTimeout, Counters: new(Counters),
-			Free: func(b []byte) { spare = append(spare, b) },
-			Alloc: func() []byte {
-				if len(spare) == 0 {
-					return make([]byte, 1500)
-				}
-				b := spare[len(spare)-1]
-				spare = spare[:len(spare)-1]
-				return b
-			},
+			Alloc: memory.Alloc, Free: memory.Free,
 		})
 	}
 	ends[0].Reserve(Requests, 100)

@@ -51,11 +51,22 @@ type Config struct {
 	Headroom        int           // bytes before each frame, for the driver's own header
 	PeerTimeout     time.Duration // how long the peer may be silent
 	InitialSequence uint32        // at both ends; 0 is 1
-	Alloc           func() []byte // returns Headroom + FrameSize bytes
-	// Free takes them back. A connection without outstanding frames has none. One that has lost
-	// its peer keeps up to ReorderWindow frames a lane until it is used again and fails.
-	Free     func([]byte)
+	// Alloc returns so many bytes, Headroom + FrameSize at most. Free takes them back. A connection
+	// without outstanding frames has none. One that has lost its peer keeps up to ReorderWindow
+	// frames a lane until it is used again and fails.
+	Alloc    func(n int) Buffer
+	Free     func(Buffer)
 	Counters *Counters // where the connection counts
+}
+
+// bufferLen returns how long a buffer has to be for a frame whose first record has n bytes. Frames
+// that go in trains lie side by side, others begin at a cache line each.
+func (cfg *Config) bufferLen(n int) int {
+	size := cfg.Headroom + max(cfg.SendSize, HeaderLen+n)
+	if cfg.Train == 0 {
+		size = (size + cacheLine - 1) &^ (cacheLine - 1)
+	}
+	return size
 }
 
 // Counters of one or more connections, over all incarnations; in frames.
@@ -99,8 +110,6 @@ type lane struct {
 func New(cfg Config) *Conn {
 	cfg.InitialSequence = cmp.Or(cfg.InitialSequence, 1)
 	cfg.SendSize = cmp.Or(cfg.SendSize, cfg.FrameSize)
-	free := cfg.Free
-	cfg.Free = func(b []byte) { free(b[:cfg.Headroom+cfg.FrameSize]) } // all of what Alloc returned
 	c := &Conn{cfg: cfg, local: cfg.Incarnation, control: make([]byte, cfg.Headroom+maxAckLen)}
 	c.challenge = 1
 	c.resetLanes()
@@ -112,12 +121,12 @@ func (c *Conn) resetLanes() {
 	for i := range c.lanes {
 		l := &c.lanes[i]
 		for k := range l.packets {
-			if b := l.packets[k].buf; b != nil {
-				c.cfg.Free(b)
+			if sent := l.packets[k].buf; sent.Bytes != nil {
+				c.cfg.Free(sent)
 			}
 		}
 		for _, b := range l.outOfOrder {
-			if b != nil {
+			if b.Bytes != nil {
 				c.cfg.Free(b)
 			}
 		}

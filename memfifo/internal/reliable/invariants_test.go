@@ -34,7 +34,7 @@ func (s *sender) broken(buffers *int) string {
 		if f := &s.packets[i]; f.rtoOnly && f.state != packetLost {
 			return fmt.Sprintf("slot %d is late, and not missing", i)
 		}
-		if s.packets[i].buf != nil {
+		if s.packets[i].buf.Bytes != nil {
 			kept++
 		}
 	}
@@ -47,7 +47,7 @@ func (s *sender) broken(buffers *int) string {
 		case packetUnsent:
 			return fmt.Sprintf("frame %d was sent, and waits", q)
 		}
-		if s.packet(q).buf == nil {
+		if s.packet(q).buf.Bytes == nil {
 			return fmt.Sprintf("frame %d is not acknowledged, and has gone", q)
 		}
 	}
@@ -74,7 +74,7 @@ func (s *sender) broken(buffers *int) string {
 func (r *receiver) broken(buffers *int) string {
 	count := 0
 	for _, b := range r.outOfOrder {
-		if b != nil {
+		if b.Bytes != nil {
 			count++
 		}
 	}
@@ -82,7 +82,7 @@ func (r *receiver) broken(buffers *int) string {
 	switch {
 	case count != r.count:
 		return fmt.Sprintf("%d frames are here", count)
-	case r.rest != nil && r.outOfOrder[r.nxt%ReorderWindow] == nil:
+	case r.rest != nil && r.outOfOrder[r.nxt%ReorderWindow].Bytes == nil:
 		return "held, and not here"
 	}
 	return ""

@@ -60,6 +60,8 @@ const (
 	// maxByes is how often a bye is sent at most: all are lost once in 3 million times where 5 % of
 	// the frames are, and a peer that has gone unheard costs 31 RTOs: 62 ms, if they are short.
 	maxByes = 5
+	// cacheLine is the size of a processor's cache line, in bytes.
+	cacheLine = 64
 	// MaxBatch is how many frames NextBatch returns at most.
 	MaxBatch = 64
 

@@ -33,7 +33,7 @@ func (s *sender) isOldAck(h *Header) bool { return h.Ack == s.una && creditLimit
 func creditLimit(h *Header) uint32 { return h.Ack + uint32(min(h.Credit, Window)) }
 
 // onAck takes in an acknowledgement, and frees what it acknowledges.
-func (s *sender) onAck(h *Header, now monotime.Time, rtt *congestion.RTT, free func([]byte)) {
+func (s *sender) onAck(h *Header, now monotime.Time, rtt *congestion.RTT, free func(Buffer)) {
 	if before(s.nxt, h.Ack) || before(h.Ack, s.una) {
 		return // of frames that were never sent, or an old one
 	}
@@ -46,7 +46,7 @@ func (s *sender) onAck(h *Header, now monotime.Time, rtt *congestion.RTT, free f
 		p := s.packet(s.una)
 		s.onFrameAcked(s.una, p, now, rtt)
 		free(p.buf)
-		p.buf, p.state = nil, packetUnsent
+		p.buf, p.state = Buffer{}, packetUnsent
 		acked++
 	}
 	highest, sacked := s.onSACK(&h.SACK, now, rtt)

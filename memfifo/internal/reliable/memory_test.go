@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	"unsafe"
 )
 
 // A sender that has filled its window keeps no buffer once all is acknowledged; nor does the
@@ -24,8 +25,8 @@ func TestMemory_IdleEndsKeepNothing(t *testing.T) {
 	}
 }
 
-// Buffers of frames out of order are freed at full length, however short the frame was.
-func TestMemory_BuffersComeBackWhole(t *testing.T) {
+// Buffers of frames out of order are freed, however short the frame was.
+func TestMemory_OutOfOrder(t *testing.T) {
 	p := newPair(t, 120).open()
 	for range 10 {
 		p.ends[0].write(p.now, Requests, 100)
@@ -83,5 +84,67 @@ func TestMemory_GapOfADeadPeer(t *testing.T) {
 		if len(b.pool.out) > 0 || b.restarts+b.failures != 1 {
 			t.Errorf("anew %t: %d buffers are out", anew, len(b.pool.out))
 		}
+	}
+}
+
+// What is allocated one after the other lies side by side, and what has come back is allocated
+// again: as a whole block, or where none of the present one is in use, from its first byte on.
+func TestMemory_SideBySide(t *testing.T) {
+	const size = 100
+	m := NewMemory(size)
+	var all []Buffer
+	for range 3 * blockFrames {
+		all = append(all, m.Alloc(size))
+	}
+	for i, b := range all[1:] {
+		beside := addressOf(b) == addressOf(all[i])+size
+		if beside != ((i+1)%blockFrames != 0) || len(b.Bytes) != size || cap(b.Bytes) != size {
+			t.Errorf("buffer %d of %d: beside the one before: %v; length %d, capacity %d", i+1, len(all), beside, len(b.Bytes), cap(b.Bytes))
+		}
+	}
+	first := all[0]
+	for _, b := range all[1:] {
+		m.Free(b)
+	}
+	for i := range blockFrames { // of the present block, which has begun anew
+		if b := m.Alloc(size); addressOf(b) != addressOf(all[2*blockFrames+i]) {
+			t.Errorf("buffer %d is another one", i)
+		}
+	}
+	if b := m.Alloc(size); addressOf(b) != addressOf(all[blockFrames]) {
+		t.Error("the block that has come back whole is not the next; one of the first one's buffers is in use")
+	}
+	m.Free(first)
+	if len(m.spare) != 1 {
+		t.Errorf("%d spare blocks, want the first", len(m.spare))
+	}
+}
+
+func addressOf(b Buffer) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b.Bytes))) }
+
+// What is kept for later is bounded: the buffers of both lanes' windows, no fewer, as else those of a
+// connection that uses both are allocated again and again.
+func TestMemory_IsBounded(t *testing.T) {
+	const windows = Lanes * Window
+	m := NewMemory(100)
+	var all []Buffer
+	for range 2 * windows {
+		all = append(all, m.Alloc(100))
+	}
+	for _, b := range all {
+		m.Free(b)
+	}
+	if n := len(m.spare) * blockFrames; n != windows {
+		t.Errorf("%d buffers are kept, want %d", n, windows)
+	}
+	if n := testing.AllocsPerRun(10, func() {
+		for i := range windows {
+			all[i] = m.Alloc(100)
+		}
+		for _, b := range all[:windows] {
+			m.Free(b)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations for what fits the windows", n)
 	}
 }

@@ -125,8 +125,8 @@ func TestNeedsPump_NothingWithoutIt(t *testing.T) {
 func (e *end) tryFrame(now monotime.Time, b []byte) (needed bool, wrong string) {
 	c, counters := *e.c, *e.c.cfg.Counters
 	c.cfg.Counters = &counters
-	c.cfg.Free = func([]byte) {}
-	c.cfg.Alloc = func() []byte { return make([]byte, headroom+e.size) }
+	c.cfg.Free = func(Buffer) {}
+	c.cfg.Alloc = func(n int) Buffer { return Buffer{Bytes: make([]byte, n)} }
 	c.control = make([]byte, len(c.control))
 	var frames [MaxBatch][]byte
 	for c.NextBatch(now, &frames) > 0 {

@@ -191,8 +191,8 @@ func (c *Conn) dataFrame(h *Header, l Lane, sequence uint32) []byte {
 	}
 	h.AckNow = p.state == packetLost || s.requestsAck(sequence)
 	c.lanes[h.AckLane].fillAck(h)
-	h.put(p.buf[c.cfg.Headroom:])
-	return p.buf[:c.cfg.Headroom+p.len]
+	h.put(p.buf.Bytes[c.cfg.Headroom:])
+	return p.buf.Bytes[:c.cfg.Headroom+p.len]
 }
 
 func (c *Conn) onSent(now monotime.Time, h *Header) {
@@ -231,7 +231,7 @@ func (c *Conn) nextStream(now monotime.Time, frames [][]byte, n int) int {
 		h := &c.batch[n]
 		*h = *like
 		h.Sequence, h.AckNow = s.nxt, s.requestsAck(s.nxt)
-		b := p.buf[:headroom+p.len]
+		b := p.buf.Bytes[:headroom+p.len]
 		*(*[HeaderLen]byte)(b[headroom:]) = *header
 		renumber(b[headroom:], h.Sequence, h.AckNow)
 		frames[n] = b

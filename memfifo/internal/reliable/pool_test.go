@@ -1,42 +1,44 @@
 package reliable
 
-import "fmt"
+import (
+	"fmt"
+	"unsafe"
+)
 
-// pool hands out buffers, and knows which are out. It overwrites freed ones.
+// pool is a Memory that knows which buffers are out. It overwrites freed ones.
 type pool struct {
+	*Memory
 	size  int
-	spare [][]byte
-	out   map[*byte]bool
-	most  int // out at once
+	out   map[*byte]int // their lengths, by their first byte
+	most  int           // out at once
 	wrong string
 }
 
-func newPool(size int) *pool { return &pool{size: size, out: map[*byte]bool{}} }
+func newPool(size int) *pool { return &pool{Memory: NewMemory(size), size: size, out: map[*byte]int{}} }
 
-func (p *pool) alloc() []byte {
-	var b []byte
-	if n := len(p.spare); n > 0 {
-		b, p.spare = p.spare[n-1], p.spare[:n-1]
-	} else {
-		b = make([]byte, p.size)
+func (p *pool) alloc(n int) Buffer {
+	if n > p.size+cacheLine {
+		p.wrong = fmt.Sprintf("a buffer of %d bytes is wanted, at most %d are", n, p.size)
 	}
-	p.out[&b[0]] = true
+	b := p.Alloc(n)
+	at := unsafe.SliceData(b.Bytes)
+	if _, out := p.out[at]; out && n > 0 || len(b.Bytes) != n {
+		p.wrong = fmt.Sprintf("a buffer of %d bytes, want %d, that is out: %v", len(b.Bytes), n, out)
+	}
+	p.out[at] = n
 	p.most = max(p.most, len(p.out))
 	return b
 }
 
-func (p *pool) free(b []byte) {
-	if len(b) != p.size {
-		p.wrong = fmt.Sprintf("a buffer of %d bytes is given back, want %d", len(b), p.size)
-		b = b[:p.size]
-	}
-	if !p.out[&b[0]] {
-		p.wrong = "a buffer is given back that is not out"
+func (p *pool) free(b Buffer) {
+	at := unsafe.SliceData(b.Bytes)
+	if n, out := p.out[at]; !out || n != len(b.Bytes) {
+		p.wrong = fmt.Sprintf("a buffer of %d bytes is given back, want %d, that is out: %v", len(b.Bytes), n, out)
 		return
 	}
-	delete(p.out, &b[0])
-	for i := range b {
-		b[i] = 0xdb
+	delete(p.out, at)
+	for i := range b.Bytes {
+		b.Bytes[i] = 0xdb
 	}
-	p.spare = append(p.spare, b)
+	p.Free(b)
 }

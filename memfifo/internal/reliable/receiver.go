@@ -5,7 +5,7 @@ import "github.com/rawlane/rawlane/internal/monotime"
 // receiver is the receiving half of a lane: the next frame expected, and some behind it.
 type receiver struct {
 	nxt        uint32                // RCV.NXT, RFC 9293 §3.3.1
-	outOfOrder [ReorderWindow][]byte // by sequence number; nil: not here. Frame nxt is here while it is held
+	outOfOrder [ReorderWindow]Buffer // by sequence number; no bytes: not here. Frame nxt is here while it is held
 	count      int                   // of frames in outOfOrder
 	rest       []byte                // of frame nxt's records, while it is held: they cannot be processed yet
 
@@ -30,7 +30,7 @@ func (r *receiver) arrive(h *Header, records []byte, now monotime.Time, cfg *Con
 	r.unacked++
 	r.ackRequested = r.ackRequested || h.AckNow
 	switch ahead := int32(h.Sequence - r.nxt); {
-	case ahead < 0 || ahead < ReorderWindow && r.outOfOrder[h.Sequence%ReorderWindow] != nil:
+	case ahead < 0 || ahead < ReorderWindow && r.outOfOrder[h.Sequence%ReorderWindow].Bytes != nil:
 		cfg.Counters.Duplicate++
 	case ahead >= ReorderWindow:
 		cfg.Counters.BeyondWindow++ // the sender retransmits it
@@ -46,19 +46,19 @@ func (r *receiver) arrive(h *Header, records []byte, now monotime.Time, cfg *Con
 }
 
 // keep copies a frame's records, and returns the copy.
-func (r *receiver) keep(sequence uint32, records []byte, alloc func() []byte) []byte {
-	b := alloc()
-	b = b[:copy(b, records)]
+func (r *receiver) keep(sequence uint32, records []byte, alloc func(int) Buffer) []byte {
+	b := alloc(len(records))
+	copy(b.Bytes, records)
 	r.outOfOrder[sequence%ReorderWindow] = b
 	r.count++
-	return b
+	return b.Bytes
 }
 
 // delivered moves on to the next frame.
-func (r *receiver) delivered(free func([]byte)) {
-	if i := r.nxt % ReorderWindow; r.outOfOrder[i] != nil {
+func (r *receiver) delivered(free func(Buffer)) {
+	if i := r.nxt % ReorderWindow; r.outOfOrder[i].Bytes != nil {
 		free(r.outOfOrder[i])
-		r.outOfOrder[i] = nil
+		r.outOfOrder[i] = Buffer{}
 		r.count--
 		r.ackNow = true // the sender knows that it has arrived, and may wait for its delivery
 	}
@@ -67,8 +67,8 @@ func (r *receiver) delivered(free func([]byte)) {
 }
 
 // hold keeps frame nxt, of whose records the rest is to be delivered.
-func (r *receiver) hold(rest []byte, alloc func() []byte) {
-	if r.outOfOrder[r.nxt%ReorderWindow] == nil {
+func (r *receiver) hold(rest []byte, alloc func(int) Buffer) {
+	if r.outOfOrder[r.nxt%ReorderWindow].Bytes == nil {
 		rest = r.keep(r.nxt, rest, alloc)
 	}
 	r.rest = rest
@@ -80,7 +80,7 @@ func (r *receiver) buffered() (records []byte, ok bool) {
 	if r.rest != nil {
 		return r.rest, true
 	}
-	b := r.outOfOrder[r.nxt%ReorderWindow]
+	b := r.outOfOrder[r.nxt%ReorderWindow].Bytes
 	return b, b != nil
 }
 
@@ -96,7 +96,7 @@ func (r *receiver) fillAck(h *Header) {
 // fillSACK fills in what has arrived out of order.
 func (r *receiver) fillSACK(h *Header) {
 	for i, left := uint32(0), r.count; left > 0; i++ {
-		if r.outOfOrder[(r.nxt+i)%ReorderWindow] != nil {
+		if r.outOfOrder[(r.nxt+i)%ReorderWindow].Bytes != nil {
 			h.SACK.add(i)
 			left--
 		}

@@ -42,7 +42,7 @@ type sender struct {
 
 // sentPacket is a frame, kept until it is acknowledged.
 type sentPacket struct {
-	buf     []byte // with headroom
+	buf     Buffer // with headroom
 	len     int
 	sentAt  monotime.Time
 	sends   int
@@ -80,10 +80,10 @@ func (s *sender) reserve(n int, cfg *Config) []byte {
 	}
 	p := s.packet(s.queued)
 	if s.fill == 0 {
-		*p = sentPacket{buf: cfg.Alloc()}
+		*p = sentPacket{buf: cfg.Alloc(cfg.bufferLen(n))}
 		s.fill = HeaderLen
 	}
-	b := p.buf[cfg.Headroom+s.fill:][:n]
+	b := p.buf.Bytes[cfg.Headroom+s.fill:][:n]
 	s.fill += n
 	return b
 }

@@ -122,7 +122,7 @@ func (s *sender) key(b []byte, c *Conn, now monotime.Time) []byte {
 func (r *receiver) key(b []byte, probeID uint32) []byte {
 	b = append(b, byte(r.nxt), byte(r.count), byte(len(r.rest)), flag8(r.rest != nil), byte(r.unacked), flag8(r.ackRequested), flag8(r.ackNow))
 	for i := range uint32(8) {
-		b = append(b, flag8(r.outOfOrder[(r.nxt+i)%ReorderWindow] != nil))
+		b = append(b, flag8(r.outOfOrder[(r.nxt+i)%ReorderWindow].Bytes != nil))
 	}
 	return binary.BigEndian.AppendUint32(b, since(r.echo, probeID, r.echo != 0))
 }

@@ -59,7 +59,7 @@ func (w *world) start(i int) {
 	size := HeaderLen + w.perFrame*searchRecord
 	e.c = New(Config{
 		Incarnation: w.lives, FrameSize: size, Headroom: headroom, PeerTimeout: DefaultPeerTimeout,
-		Alloc: func() []byte { return make([]byte, headroom+size) }, Free: func([]byte) {}, Counters: new(Counters),
+		Alloc: func(n int) Buffer { return Buffer{Bytes: make([]byte, n)} }, Free: func(Buffer) {}, Counters: new(Counters),
 	})
 	e.held = false
 	w.newStream(i)
@@ -91,8 +91,8 @@ func (c *Conn) clone() *Conn {
 	for l := range n.lanes {
 		s := &n.lanes[l].sender
 		for q := s.una; before(q, s.queued+1); q++ {
-			if p := s.packet(q); p.buf != nil {
-				p.buf = slices.Clone(p.buf)
+			if p := s.packet(q); p.buf.Bytes != nil {
+				p.buf = Buffer{Bytes: slices.Clone(p.buf.Bytes)}
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -199,13 +200,14 @@ type batch struct {
 
 // batch makes the messages of a result's batches.
 func (c *client) batch(r *result) *batch {
+	size := c.ep.Headroom() + r.SizeBytes
 	b := &batch{data: c.data, descs: make([]*mcd.SendDesc, r.Batch)}
 	to, payload := mcd.To(mcd.Addr{Node: c.peers[0], Port: benchData}), make([]byte, r.SizeBytes)
 	for i := range b.descs {
 		b.descs[i] = &mcd.SendDesc{To: to, Payload: payload}
-		if r.InPlace {
-			b.inPlace = append(b.inPlace, make([]byte, c.ep.Headroom()+r.SizeBytes))
-		}
+	}
+	if r.InPlace { // side by side, as one piece to the kernel
+		b.inPlace = slices.Collect(slices.Chunk(make([]byte, r.Batch*size), size))
 	}
 	return b
 }
