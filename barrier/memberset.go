@@ -91,6 +91,7 @@ func (c *memberSet) add() error {
 	})
 	g.sets = append(g.sets, c)
 	s.sets[c.identity] = c
+	s.takeConsent(c)
 	s.takeEarly(c)
 	return nil
 }

@@ -101,12 +101,12 @@ func (m *model) live(ctx context.Context, k, life int, s *barrier.Service, rng *
 			if rest, err = g.Without(); err != nil && !errors.Is(err, barrier.ErrExcluded) {
 				m.Fail("node %d, without %v: %v", k, down.Nodes, err)
 			}
-			name = fmt.Sprintf("%s without %v", name, down.Nodes)
 		}
 		m.Touch(0, k) // it leaves a group that others may be in
 		if rest == nil {
 			_ = g.Close()
 		} else { // in the end: others may wait for this one in a mask
+			name = fmt.Sprintf(" of %v", rest.Members()) // by whichever deaths these have come to it
 			former := g
 			closing.Go(func() { time.Sleep(late); _ = former.Close() })
 		}

@@ -59,6 +59,7 @@ type Service struct {
 	made       map[uint64]uint32 // the last epoch, by hash of a group's number and members
 	tombstones []*memberSet      // of the groups that were closed last
 	early      []earlyMessage    // of groups that do not exist here yet
+	consented  []consent         // likewise
 
 	detour  int            // counts probes
 	awaited []*condition   // of goroutines that wait for answers

@@ -16,12 +16,51 @@ import (
 const (
 	maxTombstones = 64  // of closed groups; those go first whose goodbyes were heard, then the oldest
 	maxEarly      = 256 // kept messages; the oldest go first, and a nack brings them back
+	maxConsents   = 64  // of groups that are not made yet; the oldest go first
 )
 
 // earlyMessage is a notify of a group that does not exist here. Most likely it is made soon.
 type earlyMessage struct {
 	from    mcd.NodeID
 	message engine.Message
+}
+
+// consent is what this node has answered those who have asked, of a group that does not exist here,
+// who is gone.
+type consent struct {
+	identity engine.Identity
+	to       engine.Consent
+}
+
+// consents reports whether this node consents to what a report of a group says that does not exist
+// here. The caller holds mu.
+func (s *Service) consents(m *engine.Message) bool {
+	i := slices.IndexFunc(s.consented, func(c consent) bool { return c.identity == m.Identity })
+	if i < 0 {
+		if len(m.Report.Gone) == 0 {
+			return true
+		}
+		if len(s.consented) == maxConsents {
+			s.consented = slices.Delete(s.consented, 0, 1)
+		}
+		i = len(s.consented)
+		s.consented = append(s.consented, consent{identity: m.Identity})
+	}
+	return s.consented[i].to.To(m.Report.Gone)
+}
+
+// takeConsent has a member set begin with what this node has consented to before it existed. The
+// caller holds mu.
+func (s *Service) takeConsent(c *memberSet) {
+	i := slices.IndexFunc(s.consented, func(given consent) bool { return given.identity == c.identity })
+	if i < 0 {
+		return
+	}
+	given := s.consented[i].to
+	s.consented = slices.Delete(s.consented, i, i+1)
+	c.engine.Uphold(clock.Now(), given)
+	s.out = s.out[:0]
+	c.flush()
 }
 
 // handleUnknown handles a message of a group that does not exist here. The caller holds mu.
@@ -47,6 +86,9 @@ func (s *Service) handleUnknown(now monotime.Time, from mcd.NodeID, m *engine.Me
 		}
 		if m.Kind == engine.Report && !m.Report.Query {
 			return
+		}
+		if m.Kind == engine.Report && !s.consents(m) {
+			answer.Generation-- // of a report that was: this node is there, and consents to nothing
 		}
 		answer.Lowest = s.lowestEpoch(s.base(m.Identity.Hash))
 	case engine.StatusRequest:
@@ -165,6 +207,7 @@ func (s *Service) rejoin(now monotime.Time, base uint64, lowest uint32) {
 		s.sets[c.identity] = c
 		s.out = c.engine.Rejoin(now, c.identity.Epoch, s.out[:0])
 		c.flush()
+		s.takeConsent(c)
 		s.takeEarly(c)
 	}
 }

@@ -2,6 +2,8 @@ package barrier_test
 
 import (
 	"reflect"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,4 +93,70 @@ func TestAnswersWhereAGroupIsNotThere(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A node that has not made a group consents to one set of the members that are gone, and to what contains
+// that. When it makes the group it has them itself.
+func TestConsentWhereAGroupIsNotThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps := mcdtest.Open(t, 4, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+		late, early := service(t, eps[2], barrier.Config{}), service(t, eps[1], barrier.Config{})
+		defer late.Close()
+		defer early.Close()
+		var mu sync.Mutex
+		var got []engine.Message
+		port, err := eps[0].OpenPort(barrier.DefaultPort, mcd.PortOptions{Receive: func(batch []mcd.Message, _ bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			for i := range batch {
+				var m engine.Message
+				if err := engine.Parse(batch[i].Payload, &m); err != nil {
+					t.Error(err)
+				}
+				got = append(got, m)
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		take := func() (all []engine.Message) {
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			all, got = got, nil
+			return all
+		}
+		cfg := barrier.GroupConfig{Algorithm: schedule.Concurrent(), PeerTimeout: time.Minute}
+		arrive(t, group(t, early, cfg), barrier.Options{})
+		time.Sleep(5 * time.Millisecond)
+		identity := take()[0].Identity // of what it tells the first member
+
+		const version = 7
+		for _, c := range []struct {
+			gone     []int
+			consents bool
+		}{
+			{nil, true}, {[]int{3}, true}, {[]int{1}, false}, {[]int{3}, true}, {nil, true},
+			{[]int{1, 3}, true}, {[]int{3}, false}, {[]int{0, 1, 3}, true}, {[]int{1, 3}, false},
+		} {
+			m := engine.Message{Kind: engine.Report, Identity: identity, Generation: version, Incarnation: 99, Report: &agreement.Report{Query: true}}
+			for _, rank := range c.gone {
+				m.Report.Gone = append(m.Report.Gone, agreement.Gone{Rank: rank, Reason: agreement.Silent})
+			}
+			take()
+			if err := port.TrySend(0, mcd.To(mcd.Addr{Node: 2, Port: barrier.DefaultPort}), m.Append(nil)); err != nil {
+				t.Fatal(err)
+			}
+			answers := take()
+			if len(answers) != 1 || answers[0].Kind != engine.NoSuchGroup || (answers[0].Generation == version) != c.consents {
+				t.Errorf("asked about %v: %+v; consents: want %v", c.gone, answers, c.consents)
+			}
+		}
+
+		take()
+		g := group(t, late, cfg)
+		if down := downOf(t, g.Barrier(t.Context())); !slices.Equal(down.Nodes, []mcd.NodeID{0, 1, 3}) {
+			t.Errorf("nodes %v are down, want 0, 1 and 3", down.Nodes)
+		}
+	})
 }

@@ -32,9 +32,11 @@
 // As long as some members live and hear each other, those decide. A member that was taken for gone
 // and still lives learns that as soon as it is heard (Excluded; Outside, if it has decided before).
 //
-// A member that does not have the group yet says so, and that counts as its consent: whatever it
-// reports later, nobody who has decided consents to. For this, a report names the incarnation of
-// its receiver as its sender knows it, and counts for no other one.
+// A member that does not have the group yet says so, and that counts as its report of the set that
+// it was asked about (Consent): it says so of sets alone that contain the last one, and has that
+// itself when it makes the group. Whatever it reports later, nobody who has decided consents to.
+// For this, a report names the incarnation of its receiver as its sender knows it, and counts for
+// no other one.
 //
 // Source: MPI 5.0 and ULFM, MPI_Comm_agree and MPI_Comm_shrink; lattice agreement.
 package agreement
@@ -295,6 +297,30 @@ func (a *Agreement) Handle(now monotime.Time, from int, incarnation uint32, r *R
 		return append(out, a.ReportTo(from, 0, false))
 	}
 	return out
+}
+
+// Consent is the set of a member that does not have the group yet.
+type Consent []Gone
+
+// To reports whether the member consents to a set that it is asked about, which is its own from
+// then on: to none that lacks somebody of its own, as it has let others decide on that.
+func (c *Consent) To(gone []Gone) bool {
+	for _, g := range *c {
+		if !has(gone, g.Rank) {
+			return len(gone) == 0 // on which nobody decides
+		}
+	}
+	*c = slices.Clone(gone)
+	return true
+}
+
+// Uphold has a member that makes its group begin with what it has consented to before.
+func (a *Agreement) Uphold(now monotime.Time, c Consent) {
+	for _, g := range c {
+		if g.Rank != a.cfg.Rank && g.Rank < a.cfg.Size { // whose rank is which was not known
+			a.Accuse(now, g.Rank, g.Reason)
+		}
+	}
 }
 
 // HandleNoGroup handles a member's answer that it does not have the group. ok is false if it had

@@ -306,6 +306,64 @@ func TestNoGroup(t *testing.T) {
 	c.is(Querying, 2)
 }
 
+// A member without the group consents to what contains all that it has consented to, and to the empty
+// set, on which nobody decides. It begins with that, but for itself and who is no member.
+func TestConsent(t *testing.T) {
+	set := func(ranks ...int) (gone []Gone) {
+		for _, rank := range ranks {
+			gone = append(gone, Gone{rank, Silent})
+		}
+		return gone
+	}
+	var c Consent
+	for _, s := range []struct {
+		to       []Gone
+		consents bool
+		now      []Gone
+	}{
+		{set(), true, set()}, {set(1), true, set(1)}, {set(), true, set(1)}, {set(2), false, set(1)},
+		{set(1), true, set(1)}, {set(0, 1), true, set(0, 1)}, {set(1, 2), false, set(0, 1)}, {set(0, 1, 9), true, set(0, 1, 9)},
+	} {
+		if c.To(s.to) != s.consents || !slices.Equal(c, s.now) {
+			t.Errorf("to %v: want %t, and then %v; it is %v", s.to, s.consents, s.now, c)
+		}
+	}
+	a := newAlone(t, 0, 4)
+	a.Uphold(a.now, c)
+	a.is(Querying, 1)
+	b := newAlone(t, 0, 4)
+	b.Uphold(b.now, nil)
+	b.is(Quiet)
+}
+
+// Two members take each other for gone, or one of them does, while a third one has not made its group:
+// what it answers to both does not let it decide otherwise than a fourth one, or than those.
+func TestConsent_ToOneOfTwo(t *testing.T) {
+	for _, order := range [][2]int{{0, 3}, {3, 0}} {
+		w := space{size: 4, late: 2}.start()
+		w.absent, w.consent = []bool{false, true, true, false}, make([]Consent, 4)
+		for _, rank := range order { // asks those that are late, and decides if both consent
+			w.touch(rank).Accuse(modelNow, 3-rank, Silent)
+			w.advance(rank)
+			for len(w.flying) > 0 {
+				f := w.flying[0]
+				w.flying = w.flying[1:]
+				if f.from+f.to != 3 || f.from == 1 || f.from == 2 { // the two are cut off from each other
+					w.arrive(f)
+				}
+			}
+		}
+		first, second := w.members[order[0]], w.members[order[1]]
+		if first.State() != Decided || second.State() != Querying {
+			t.Fatalf("in states %d and %d, want the first to have decided and the second to ask", first.State(), second.State())
+		}
+		w.touch(order[0]).announce = true
+		if wrong := w.settles(); wrong != "" {
+			t.Error(wrong)
+		}
+	}
+}
+
 // If more members are gone than a report names, the others decide alone.
 func TestMaxGone(t *testing.T) {
 	const most = 400 // as docs/wire-format.md says

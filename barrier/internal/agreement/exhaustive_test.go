@@ -24,15 +24,16 @@ type space struct {
 	name                          string
 	size                          int
 	crashes, loss, double, reordr int
-	wrong                         int  // accusations of members that live
-	late                          bool // the last member makes its group at some time
+	wrong                         int // accusations of members that live
+	late                          int // so many of the last members make their groups at some time
 }
 
 // world is one state. Time does not pass: whoever asks may ask again once its messages are gone.
 type world struct {
 	space
 	members []*Agreement // nil: crashed
-	absent  bool         // the last member has not made its group
+	absent  []bool       // members that have not made their groups
+	consent []Consent    // of these
 	flying  []flying     // of one pair in the order in which they were sent
 	path    *step        // that led here
 }
@@ -60,8 +61,9 @@ func (s *step) String() string {
 var modelNow = monotime.At(time.Second)
 
 func (s space) start() *world {
-	w := &world{space: s, absent: s.late}
+	w := &world{space: s, consent: make([]Consent, s.size)}
 	for rank := range s.size {
+		w.absent = append(w.absent, rank >= s.size-s.late)
 		a := New(Config{Rank: rank, Size: s.size, NICs: 1, Incarnation: uint32(rank) + 1,
 			PeerTimeout: 1 << 50, FirstQuery: time.Second})
 		w.members = append(w.members, &a)
@@ -73,6 +75,8 @@ func (s space) start() *world {
 func (w *world) next(format string, a ...any) *world {
 	n := *w
 	n.members = slices.Clone(w.members)
+	n.absent = slices.Clone(w.absent)
+	n.consent = slices.Clone(w.consent)
 	n.flying = slices.Clone(w.flying)
 	n.path = &step{w.path, fmt.Sprintf(format, a...)}
 	return &n
@@ -87,7 +91,7 @@ func (w *world) touch(rank int) *Agreement {
 }
 
 func (w *world) lives(rank int) bool {
-	return w.members[rank] != nil && !(w.absent && rank == w.size-1)
+	return w.members[rank] != nil && !w.absent[rank]
 }
 
 // send puts reports on their way. A copy of one that flies already says nothing new: its sender
@@ -104,7 +108,7 @@ func (w *world) arrive(f flying) {
 	switch {
 	case a == nil:
 	case !w.lives(f.to):
-		if f.report.Query {
+		if f.report.Query && w.consent[f.to].To(f.report.Gone) {
 			w.flying = append(w.flying, flying{from: f.to, to: f.from, noGroup: true, report: Report{Version: f.report.Version}})
 		}
 	case f.noGroup:
@@ -159,11 +163,28 @@ func (w *world) successors(f func(*world)) {
 			f(n)
 		}
 	}
-	if w.absent {
-		n := w.next("%d makes its group", w.size-1)
-		n.absent = false
-		f(n)
+	for rank, absent := range w.absent {
+		if absent && w.members[rank] != nil {
+			n := w.next("%d makes its group", rank)
+			n.appear(rank)
+			f(n)
+		}
 	}
+}
+
+func (w *world) allAppear() {
+	for rank, absent := range w.absent {
+		if absent && w.members[rank] != nil {
+			w.appear(rank)
+		}
+	}
+}
+
+// appear has a member make its group.
+func (w *world) appear(rank int) {
+	w.absent[rank] = false
+	w.touch(rank).Uphold(modelNow, w.consent[rank])
+	w.consent[rank] = nil
 }
 
 // busy reports whether a member does not ask, as its questions or the answers are on their way.
@@ -194,12 +215,13 @@ func (w *world) advance(rank int) {
 
 // key is all of a state that matters. That a member has sent, and when, does not.
 func (w *world) key(b []byte) []byte {
-	b = append(b, byte(w.crashes), byte(w.loss), byte(w.double), byte(w.reordr), byte(w.wrong), flag8(w.absent))
-	for _, a := range w.members {
+	b = append(b, byte(w.crashes), byte(w.loss), byte(w.double), byte(w.reordr), byte(w.wrong))
+	for rank, a := range w.members {
 		if a == nil {
 			b = append(b, 0xff)
 			continue
 		}
+		b = appendGone(append(b, flag8(w.absent[rank])), w.consent[rank])
 		b = append(b, byte(a.state), flag8(a.announce), flag8(a.differs), byte(a.version), byte(a.expelled))
 		b = appendGone(b, a.gone)
 		for _, p := range a.peers {
@@ -264,7 +286,7 @@ func (w *world) check(wrong int) string {
 // settles runs on without further faults: in the end all that live have decided, or are excluded.
 func (w *world) settles() string {
 	w = w.next("no more faults")
-	w.absent = false
+	w.allAppear()
 	for range 50 {
 		for len(w.flying) > 0 {
 			m := w.flying[0]
@@ -354,13 +376,15 @@ var spaces = []space{
 	{name: "3 members, one accused wrongly", size: 3, wrong: 1, loss: 1, double: 1, reordr: 1},
 	{name: "3 members, one dies, one accused wrongly", size: 3, crashes: 1, wrong: 1, double: 1, reordr: 1},
 	{name: "3 members, accused wrongly by each other", size: 3, wrong: 2},
-	{name: "3 members, one makes its group late", size: 3, crashes: 1, loss: 1, double: 1, reordr: 1, late: true},
+	{name: "3 members, one makes its group late", size: 3, crashes: 1, loss: 1, double: 1, reordr: 1, late: 1},
 	{name: "4 members, one dies", size: 4, crashes: 1},
 	{name: "4 members, two die", size: 4, crashes: 2},
 	{name: "4 members, two die, a loss", size: 4, crashes: 2, loss: 1},
 	{name: "4 members, two die, a duplicate", size: 4, crashes: 2, double: 1},
 	{name: "4 members, two die, out of order", size: 4, crashes: 2, reordr: 1},
-	{name: "4 members, one makes its group late", size: 4, crashes: 1, late: true},
+	{name: "4 members, one makes its group late", size: 4, crashes: 1, late: 1},
+	{name: "4 members, two accused wrongly, one makes its group late", size: 4, wrong: 2, late: 1},
+	{name: "4 members, two accused wrongly, two make their groups late", size: 4, wrong: 2, late: 2},
 	{name: "4 members, one accused wrongly", size: 4, crashes: 1, wrong: 1},
 }
 

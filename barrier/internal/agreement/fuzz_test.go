@@ -16,7 +16,7 @@ type script struct {
 	now monotime.Time
 }
 
-func newScript(t *testing.T, late bool) *script {
+func newScript(t *testing.T, late int) *script {
 	s := &script{space{size: 3, late: late}.start(), t, monotime.At(time.Second)}
 	for _, a := range s.members {
 		a.cfg.PeerTimeout, a.cfg.FirstQuery = peerTimeout, 3*time.Millisecond
@@ -58,8 +58,8 @@ func (s *script) do(b byte) {
 
 // rare runs an event of a member.
 func (s *script) rare(what, rank int) {
-	if what == appear {
-		s.absent = false
+	if what == appear && s.absent[rank] && s.members[rank] != nil {
+		s.appear(rank)
 	}
 	if !s.lives(rank) {
 		return
@@ -137,7 +137,7 @@ func (s *script) tick(d time.Duration) {
 
 // settle runs on without further faults: nobody asks any more, and each knows with whom it goes on.
 func (s *script) settle() {
-	s.absent = false
+	s.allAppear()
 	for range 200 {
 		for range 1000 {
 			s.deliver(0, true)
@@ -170,6 +170,7 @@ func FuzzAgreement(f *testing.F) {
 	} {
 		f.Add(append([]byte{0}, events...))
 		f.Add(append([]byte{1}, events...))
+		f.Add(append([]byte{2}, events...))
 		for count := range 6 { // halves of the timeout
 			f.Add(append(append([]byte{0}, events...), bytes.Repeat(half, count)...))
 		}
@@ -178,7 +179,7 @@ func FuzzAgreement(f *testing.F) {
 		if len(b) == 0 {
 			return
 		}
-		s := newScript(t, b[0]&1 == 1)
+		s := newScript(t, int(b[0]%3))
 		for _, event := range b[1:min(len(b), 1000)] {
 			s.do(event)
 		}

@@ -89,6 +89,15 @@ func (e *Engine) Accuse(now monotime.Time, rank int, why Reason) {
 	e.conclude()
 }
 
+// Consent is what a member that does not have the group yet has consented to.
+type Consent = agreement.Consent
+
+// Uphold has a member that makes its group begin with what it has consented to before.
+func (e *Engine) Uphold(now monotime.Time, c Consent) {
+	e.agree.Uphold(now, c)
+	e.conclude()
+}
+
 // Doubt asks all members whether they are there.
 func (e *Engine) Doubt(now monotime.Time) {
 	e.agree.Begin(now)
