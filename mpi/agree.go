@@ -131,10 +131,11 @@ func (c *Comm) failures(s consensus.Set) error {
 func (c *Comm) consensus() *consensus.Member {
 	a := &c.agreements
 	if a.core == nil {
-		down := c.failed()
 		a.core = consensus.New(c.rank, len(c.members))
-		for _, k := range c.ranksIn(down) {
-			a.core.Down(k, nil) // nothing is begun
+		for k, rank := range c.members {
+			if p := c.w.all[rank]; p.err != nil {
+				p.failIn(a.core, k) // nothing is begun
+			}
 		}
 	}
 	return a.core
@@ -219,7 +220,15 @@ func (w *World) failInAgreements(rank matching.Rank) {
 	}
 	for _, c := range w.comms {
 		if k := c.rankOf(rank); k >= 0 && c.agreements.core != nil {
-			c.settle(c.agreements.core.Down(k, nil))
+			c.settle(w.all[rank].failIn(c.agreements.core, k))
 		}
 	}
+}
+
+// failIn tells a communicator's agreements that the process, rank k of it, is down.
+func (p *process) failIn(core *consensus.Member, k int) []consensus.Output {
+	if errors.Is(p.err, errGone) {
+		return core.GivenUpBy(k, nil)
+	}
+	return core.Down(k, nil)
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/memfifo"
-	"github.com/rawlane/rawlane/mpi/internal/matching"
 	"github.com/rawlane/rawlane/mpi/internal/wire"
 )
 
@@ -99,8 +98,7 @@ func (c *Comm) askLeft(ctx context.Context, err error) {
 		if !known || down.Reasons[k] != barrier.Left {
 			continue
 		}
-		nothing := wire.Append(nil, &matching.Record{Kind: matching.Withdraw}) // of no offer
-		err := w.all[rank].To.Push(ctx, nothing)
+		err := w.all[rank].To.Push(ctx, wire.Append(nil, &nothing))
 		if err == nil {
 			err = w.layer.Domain.Flush(ctx, node)
 		}

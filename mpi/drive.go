@@ -312,6 +312,9 @@ func (w *World) carry(p *process, it *item, wait bool) error {
 	if it.writes() {
 		return w.layer.Domain.PostPut(w.put(p, it))
 	}
+	if it.record.Kind == matching.Gone && wait { // memfifo takes nothing before it has told what is lost
+		_ = w.layer.Domain.Flush(w.ended, p.ID)
+	}
 	if it.record.Kind == matching.Offer || it.record.Kind == matching.Request {
 		err := w.lend(it)
 		if errors.Is(err, ErrWindows) && it.record.Kind == matching.Request {

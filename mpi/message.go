@@ -274,16 +274,23 @@ func (w *World) runExpecting(all []*process) {
 }
 
 // probe has a handler probe a process; but not one that was found down meanwhile, which it is for
-// good.
+// good. The process is sent a record, too, which one that takes this process for down answers: a
+// probe it answers as one of a stranger, which it has never heard of.
 func (w *World) probe(h *memfifo.Handler, p *process) {
 	_ = h.Expect(p.ID) // a node that is not known, or a world that is closed: others tell
 	w.mu.Lock()
 	down := p.err != nil
-	w.mu.Unlock()
+	if p != w.me && !w.closed {
+		w.queue(p.rank, item{record: nothing})
+	}
+	w.run()
 	if down {
 		h.Unexpect(p.ID)
 	}
 }
+
+// nothing says nothing to who takes it: it withdraws no offer.
+var nothing = matching.Record{Kind: matching.Withdraw}
 
 // Cancel cancels a receive: Wait then returns ErrCancelled, unless a message was already on its way
 // into it. It is MPI_Cancel. A send cannot be cancelled.

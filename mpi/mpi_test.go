@@ -397,8 +397,8 @@ func TestRestart(t *testing.T) {
 		if _, found, err := stays.Comm().Iprobe(1, 0); found || !errors.Is(err, mpi.ErrProcessFailed) {
 			t.Errorf("found %v, %v", found, err)
 		}
-		if n := stays.Counters().Stale; n != 1 {
-			t.Errorf("%d records are stale, want 1", n)
+		if n := stays.Counters().Stale; n < 1 || n > 2 { // behind the message, unless it was told by then, one as it waits
+			t.Errorf("%d records are stale, want 1 or 2", n)
 		}
 		_, err = mpi.Recv(t.Context(), again.Comm(), buf, 0, 0) // it was told
 		if !errors.Is(err, mpi.ErrProcessFailed) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rawlane/rawlane/mcd"
 	"github.com/rawlane/rawlane/mcd/mcdtest"
+	"github.com/rawlane/rawlane/mpi/internal/matching"
 	"github.com/rawlane/rawlane/mpi/internal/wire"
 	"github.com/rawlane/rawlane/transport"
 	"github.com/rawlane/rawlane/transport/fault"
@@ -42,6 +43,13 @@ func TestShare_TellsByMulticasts(t *testing.T) {
 				return records
 			}
 			sums(2)
+			for _, w := range worlds { // else it sends one to each as it first waits for it
+				w.mu.Lock()
+				all := w.expected(matching.AnySource)
+				w.mu.Unlock()
+				w.expect(all)
+			}
+			synctest.Wait()
 			before := sent()
 			if sums(20 * multicastWindow); sent() != before {
 				t.Errorf("%d processes: %d frames of records", n, sent()-before)

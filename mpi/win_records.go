@@ -151,7 +151,7 @@ func (w *World) receiveWindow(from memfifo.Sender, rec []byte) {
 	rank, known := w.ranks[from.Node()]
 	if known && w.all[rank].err != nil {
 		w.stats.Stale++
-		w.postGone(from)
+		w.postGone(w.all[rank], from)
 		return
 	}
 	var r wire.WindowRecord

@@ -279,7 +279,7 @@ func (w *World) receive(from memfifo.Sender, rec []byte) {
 	case known && w.all[rank].err != nil:
 		w.stats.Stale++
 		if err != nil || r.Kind != matching.Gone {
-			w.postGone(from)
+			w.postGone(w.all[rank], from)
 		}
 		return
 	case err == nil && known && r.Kind == matching.Gone:
@@ -333,10 +333,19 @@ func (w *World) countBad(err error) {
 	}
 }
 
-// postGone tells a process that it is taken for down. The caller holds mu.
-func (w *World) postGone(to memfifo.Sender) {
+// postGone tells a process, which has sent a record, that it is taken for down. The caller holds
+// mu.
+func (w *World) postGone(p *process, to memfifo.Sender) {
 	w.gone = wire.Append(w.gone[:0], &matching.Record{Kind: matching.Gone})
-	_ = to.Post(activemsg.HandlerID, 0, w.gone) // without room the next record is answered
+	if to.Post(activemsg.HandlerID, 0, w.gone) != nil && len(p.queue) == 0 { // there is no room at first
+		w.queueGone(p)
+	}
+}
+
+// queueGone has a goroutine tell a process that it is taken for down. The caller holds mu.
+func (w *World) queueGone(p *process) {
+	p.queue = append(p.queue, item{record: matching.Record{Kind: matching.Gone}})
+	w.begin(p)
 }
 
 // down fails what is under way with a process: a memfifo.Handler's function. A world that closes
@@ -403,8 +412,7 @@ func (w *World) giveUp(p *process, err error) {
 		return
 	}
 	w.fail(p.ID, err)
-	p.queue = append(p.queue, item{record: matching.Record{Kind: matching.Gone}})
-	w.begin(p)
+	w.queueGone(p)
 }
 
 // deserted returns an error if all other processes of a communicator are down, which it names. The

@@ -18,7 +18,9 @@
 // same, also those that die just after.
 //
 // A process that is down to some and not to others is out if it is down to a coordinator, or to
-// somebody of a lower rank that is not out: it is Excluded as soon as it asks. Processes that take
+// somebody of a lower rank that is not out: it is Excluded as soon as it asks. Where all others are
+// down to it, and one of them has said that it has given the process up (GivenUpBy), nobody is left
+// to ask: it is Excluded, too. Processes that take
 // each other for down, and all live, may decide differently; then who has decided one way is down
 // to, or out for, the one who has decided the other way.
 //

@@ -9,6 +9,7 @@ import (
 type Member struct {
 	rank, size int
 	down       Set
+	accusers   Set    // of these, who has given this process up
 	done       uint32 // how many agreements were decided
 	last       Value  // of the last one
 	excluded   bool
@@ -60,6 +61,15 @@ func (m *Member) Down(rank int, out []Output) []Output {
 		return m.present(out)
 	}
 	return m.coordinate(out)
+}
+
+// GivenUpBy says that a process lives and has this one for down. It is down here, too: the two take
+// nothing of each other any more.
+func (m *Member) GivenUpBy(rank int, out []Output) []Output {
+	if !m.down.Has(rank) && rank != m.rank {
+		m.accusers = m.accusers.With(rank)
+	}
+	return m.Down(rank, out)
 }
 
 // Failed returns who is down or out.
@@ -144,6 +154,9 @@ func (m *Member) coordinate(out []Output) []Output {
 		if !complete {
 			return out
 		}
+		if m.isOut() {
+			return m.exclude(out)
+		}
 		m.proposing = true
 		m.choose(gone)
 		proposal := Message{Kind: Propose, Number: m.mine.Number, Value: m.mine.Value}
@@ -185,6 +198,18 @@ func (m *Member) gone() (gone Set, complete bool) {
 	return gone, true
 }
 
+// isOut reports whether nobody else is left, and one has given this process up that no decision has
+// left out: the others live, and go on.
+func (m *Member) isOut() bool {
+	failed := m.Failed()
+	for k := range m.size {
+		if k != m.rank && !failed.Has(k) {
+			return false
+		}
+	}
+	return len(m.accusers.Minus(m.last.Failed)) > 0
+}
+
 // choose sets the value that is proposed: the one that was proposed last, or a new one.
 func (m *Member) choose(gone Set) {
 	for _, s := range m.states {
@@ -220,23 +245,19 @@ func (m *Member) value(gone Set) Value {
 
 // decide ends the agreement, tells those that have asked, and begins the next one.
 func (m *Member) decide(v *Value, out []Output) []Output {
+	m.done, m.last = m.done+1, *v
+	out = m.tell(out)
 	if v.Failed.Has(m.rank) {
-		return m.exclude(m.done+1, v, out)
+		return m.exclude(out)
 	}
-	m.settle(m.done+1, v)
-	out = append(m.tell(out), Output{Do: Decided, Value: m.last})
+	m.running, m.proposing, m.awaited = false, false, nil
+	out = append(out, Output{Do: Decided, Value: m.last})
 	if len(m.backlog) > 0 {
 		c := m.backlog[0]
 		m.backlog = m.backlog[1:]
 		return m.Begin(c, out)
 	}
 	return out
-}
-
-// settle notes a decision.
-func (m *Member) settle(number uint32, v *Value) {
-	m.done, m.last = number, *v
-	m.running, m.proposing, m.awaited = false, false, nil
 }
 
 // tell tells the decision to those that have asked for it.
@@ -294,24 +315,22 @@ func (m *Member) handleDecide(msg *Message, out []Output) ([]Output, error) {
 	case msg.Number <= m.done:
 		return out, nil
 	case msg.Value.Failed.Has(m.rank):
-		return m.exclude(msg.Number, &msg.Value, out), nil
+		m.done, m.last = msg.Number, msg.Value
+		return m.exclude(m.tell(out)), nil
 	case msg.Number > m.done+1 || !m.running:
 		return out, ErrProtocol
 	}
 	return m.decide(&msg.Value, out), nil
 }
 
-// exclude ends all agreements: the others have decided without this process.
-func (m *Member) exclude(number uint32, v *Value, out []Output) []Output {
-	pending := len(m.backlog)
+// exclude ends all agreements: the others decide without this process.
+func (m *Member) exclude(out []Output) []Output {
 	if m.running {
-		pending++
-	}
-	m.settle(number, v)
-	out = m.tell(out)
-	m.excluded, m.backlog = true, nil
-	for range pending {
 		out = append(out, Output{Do: Excluded})
 	}
+	for range m.backlog {
+		out = append(out, Output{Do: Excluded})
+	}
+	m.running, m.excluded, m.backlog = false, true, nil
 	return out
 }

@@ -53,6 +53,46 @@ func TestCoordinator_TakesOthersWord(t *testing.T) {
 	}
 }
 
+// A member that nobody is left to, and that one has given up, is excluded, and agrees on nothing
+// alone; but not if who has given it up is out itself.
+func TestGivenUpBy(t *testing.T) {
+	type told = func(m *Member, rank int, out []Output) []Output
+	down, givenUp := (*Member).Down, (*Member).GivenUpBy
+	for _, c := range []struct {
+		name string
+		out  Set    // by a decision before
+		gone []told // by rank
+		want Action
+	}{
+		{"two are down", nil, []told{down, down}, Decided},
+		{"one is down, one has given it up", nil, []told{down, givenUp}, Excluded},
+		{"two have given it up", nil, []told{givenUp, givenUp}, Excluded},
+		{"who is out has given it up", set(0), []told{givenUp, down}, Decided},
+		{"one is out, another one has given it up", set(0), []told{down, givenUp}, Excluded},
+	} {
+		for _, begunFirst := range []bool{true, false} {
+			m := New(2, 3)
+			if c.out != nil {
+				m.Begin(Contribution{}, nil)
+				handle(t, m, 1, &Message{Kind: Decide, Number: 1, Value: Value{Failed: c.out}})
+			}
+			var out []Output
+			if begunFirst {
+				m.Begin(Contribution{}, nil)
+			}
+			for k, tell := range c.gone {
+				out = tell(m, k, nil)
+			}
+			if !begunFirst {
+				out = m.Begin(Contribution{}, nil)
+			}
+			if len(out) == 0 || out[len(out)-1].Do != c.want {
+				t.Errorf("%s, begun first %v: %+v, want %v at last", c.name, begunFirst, out, c.want)
+			}
+		}
+	}
+}
+
 // A message that makes no sense changes nothing.
 func TestHandle_WhatMakesNoSense(t *testing.T) {
 	m := New(1, 3)

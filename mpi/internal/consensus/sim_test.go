@@ -84,8 +84,11 @@ func (c *cluster) events() (all []func()) {
 			if len(c.wires[other.rank][m.rank]) > 0 {
 				all = append(all, func() { c.deliver(other, m) })
 			}
-			if other.dead || other.down.Has(m.rank) {
+			switch {
+			case other.dead:
 				all = append(all, func() { c.carryOut(m, m.Down(other.rank, nil)) })
+			case other.down.Has(m.rank):
+				all = append(all, func() { c.carryOut(m, m.GivenUpBy(other.rank, nil)) })
 			}
 		}
 	}
