@@ -61,15 +61,15 @@ func (r *Row) slowed() (n int) {
 	return n
 }
 
-// Counts reports whether the result of a round counts: it was not slowed, or a row of the table has
-// none that was not. What is compared is then slowed alike.
+// Counts reports whether the result of a round counts: it was not slowed, or most of a row of the
+// table were. What is compared is then slowed alike, and no median is that of few.
 func (r *Row) Counts(round int) bool {
-	return round >= len(r.paces) || !speed.isSlow(r.paces[round]) || !r.of.allHaveQuick()
+	return round >= len(r.paces) || !speed.isSlow(r.paces[round]) || !r.of.mostAreQuick()
 }
 
-// allHaveQuick reports whether each row has a result that was not slowed.
-func (t *Rows) allHaveQuick() bool {
-	return !slices.ContainsFunc(*t, func(r *Row) bool { return r.slowed() == len(r.Values) })
+// mostAreQuick reports whether half of each row's results, or more, were not slowed.
+func (t *Rows) mostAreQuick() bool {
+	return !slices.ContainsFunc(*t, func(r *Row) bool { return 2*r.slowed() > len(r.Values) })
 }
 
 // Counted returns the results that count.

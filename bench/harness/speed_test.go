@@ -127,6 +127,33 @@ func TestSecond_OfARoundThatCounts(t *testing.T) {
 	}
 }
 
+// Where most results of a row were slowed all count: no median is that of a few lucky rounds.
+func TestCounts_MostAreSlowed(t *testing.T) {
+	const quick, slow = 4 * time.Microsecond, 6 * time.Microsecond
+	useSpeed(t)
+	var table Table
+	synctest.Test(t, func(t *testing.T) {
+		for round := range 5 {
+			for name, quickFrom := range map[string]int{"one": 4, "half": 3} {
+				time.Sleep(time.Second)
+				speed.note(0, quick)
+				speed.note(1, map[bool]time.Duration{true: quick, false: slow}[round >= quickFrom])
+				table.Add(name, float64(round))
+			}
+		}
+	})
+	for name := range map[string]bool{"one": true, "half": true} {
+		if got := table.Find(name).Rounds(); got != 5 {
+			t.Errorf("%s: %d results count, want all 5", name, got)
+		}
+	}
+	table.Drop("one")
+	table.Add("half", 5)
+	if got := table.Find("half").Rounds(); got != 3 {
+		t.Errorf("half of the results were slowed: %d count, want the other 3", got)
+	}
+}
+
 // A result of cores that were far apart is one that was slowed.
 func TestRunRounds_FarApart(t *testing.T) {
 	const near = 60 * time.Nanosecond
