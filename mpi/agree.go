@@ -80,7 +80,8 @@ func (c *Comm) Failed() []int {
 }
 
 // AckFailed acknowledges the failures that Failed returns, and returns them: MPI_Comm_ack_failed.
-// An Agree does not fail for those that all have acknowledged.
+// An Agree does not fail for those that all have acknowledged, and receives and probes from
+// AnySource here not for those, as long as another process lives.
 func (c *Comm) AckFailed() []int {
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/rawlane/rawlane/barrier"
 	"github.com/rawlane/rawlane/mcd"
@@ -120,6 +121,9 @@ func (c *Comm) named(err error) error {
 	}
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
+	if down.Excluded {
+		return c.givenUp(down)
+	}
 	var errs []error
 	for k, node := range down.Nodes {
 		if rank, known := c.w.ranks[node]; known {
@@ -135,6 +139,19 @@ func (c *Comm) named(err error) error {
 		return err
 	}
 	return errors.Join(errs...)
+}
+
+// givenUp takes those for down that go on without this process, as they have said in a barrier; its
+// agreements with them are over. What they say of others counts for less: those hear each other, or
+// find out that they do not. The caller holds World.mu.
+func (c *Comm) givenUp(by *barrier.NodeDownError) error {
+	for _, rank := range c.members {
+		if p := c.w.all[rank]; !slices.Contains(by.Nodes, p.ID) {
+			c.w.fail(p.ID, errGone)
+		}
+	}
+	c.settle(c.consensus().LeftOut(nil))
+	return &ProcessError{Rank: int(c.w.me.rank), Err: by}
 }
 
 // barrierGroup makes the communicator's group at its first barrier.

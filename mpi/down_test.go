@@ -11,8 +11,8 @@ import (
 	"github.com/rawlane/rawlane/transport/fault"
 )
 
-// A process that leaves is named by all that waits for it; who waits for any goes on, until nobody
-// is left.
+// A process that leaves is named by all that waits for it, also by what waits for any, until its
+// end is acknowledged; then that waits for the others, until nobody is left.
 func TestDown(t *testing.T) {
 	bubble(t, 3, fault.Config{}, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
 		ctx, buf := t.Context(), make([]byte, 100_000)
@@ -37,7 +37,14 @@ func TestDown(t *testing.T) {
 			_, err = c.Probe(ctx, 2, mpi.AnyTag)
 			named("a probe", err, 2)
 			must(t, mpi.Send(ctx, c, buf[:1], 1, 0))
-			s, err := any.Wait(ctx)
+			_, err = any.Wait(ctx)
+			named("a receive from any, before", err, 2)
+			_, err = c.Probe(ctx, mpi.AnySource, 1)
+			named("a probe of any, before", err, 2)
+			if acknowledged := c.AckFailed(); !slices.Equal(acknowledged, []int{2}) {
+				t.Errorf("%v are acknowledged", acknowledged)
+			}
+			s, err := mpi.Recv(ctx, c, buf, mpi.AnySource, 1)
 			must(t, err)
 			if s.Source != 1 {
 				t.Errorf("%+v", s)

@@ -37,10 +37,11 @@ func Issend[T Element](c *Comm, data []T, to, tag int) *Request {
 
 // Recv receives the first message of a rank, or of AnySource, with a tag, or with AnyTag, that no
 // earlier receive takes. It is MPI_Recv. Errors: ErrRank, ErrTag, ErrTruncate, ErrWithdrawn,
-// ErrClosed; a *ProcessError; ctx's, and then no message was received. Memory that the sender may
-// write into, of Config.OfferFrom bytes or more and from a named rank, is the caller's again once
-// that has answered or is down: ctx then ends Recv by up to Config.PeerTimeout later, if the sender
-// is silent.
+// ErrClosed; a *ProcessError; ctx's, and then no message was received. From AnySource it fails as
+// soon as a process of the communicator is down that AckFailed has not acknowledged: that may have
+// been the one to send. Memory that the sender may write into, of Config.OfferFrom bytes or more
+// and from a named rank, is the caller's again once that has answered or is down: ctx then ends
+// Recv by up to Config.PeerTimeout later, if the sender is silent.
 func Recv[T Element](ctx context.Context, c *Comm, buf []T, from, tag int) (Status, error) {
 	w := c.w
 	r := w.request()
@@ -231,7 +232,7 @@ func (c *Comm) receive(r *Request, context uint32, from matching.Rank, tag int32
 	}
 	w.out = w.engine.Post(&r.receive, w.out[:0])
 	w.act()
-	w.failIfDeserted(r)
+	w.failIfMissing(r)
 	r.run()
 	return r
 }

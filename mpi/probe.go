@@ -135,7 +135,7 @@ func (c *Comm) noMessage(q *matching.Pattern) error {
 	case q.Source >= 0:
 		return c.w.all[q.Source].err
 	}
-	return c.deserted()
+	return c.missing()
 }
 
 // await waits until look finds a message.

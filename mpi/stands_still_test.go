@@ -82,6 +82,36 @@ func TestAgree_GivenUpByAll(t *testing.T) {
 	})
 }
 
+// A process that a barrier has left out, as it could not be heard, is not down to itself: it is told
+// that it is out, and uses what is its own.
+func TestBarrier_LeftOut(t *testing.T) {
+	mortal(t, 3, fault.Config{}, func(t *testing.T, c *mpi.Comm, all *mortals) {
+		ctx, me := t.Context(), c.Rank()
+		own, err := c.Split(ctx, me, 0)
+		must(t, err)
+		must(t, c.Barrier(ctx))
+		for rank := range 3 {
+			all.died.Store(rank, true) // World.Close may say that it is down to somebody
+		}
+		if me == 2 {
+			all.links[me].Cut(true)
+			time.Sleep(5 * time.Second)
+			all.links[me].Cut(false)
+		}
+		if err := c.Barrier(ctx); !slices.Equal(named(err), []int{2}) {
+			t.Errorf("rank %d: barrier: %v", me, err)
+		}
+		_, err = c.Agree(ctx, 1)
+		if got := named(err); !slices.Equal(got, []int{2}) {
+			t.Errorf("rank %d: agree: %v", me, err)
+		}
+		win, err := mpi.NewWin(ctx, own, make([]int32, 1))
+		must(t, err)
+		must(t, win.Fence(ctx))
+		must(t, win.Free(ctx))
+	})
+}
+
 // Random programs of agreements, between which and during which processes stand still for about a
 // PeerTimeout. All waits end; who is out is told so, or agrees alone or with some that are as well;
 // of two that have agreed on different things, each is down to one that has agreed with the other.

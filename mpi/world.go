@@ -396,7 +396,7 @@ func (w *World) fail(node mcd.NodeID, err error) {
 		if v := r.multicast; v.from != nil && v.from.rank == rank {
 			w.complete(r, p.err)
 		}
-		w.failIfDeserted(r)
+		w.failIfMissing(r)
 		r = next
 	}
 	for _, c := range w.comms {
@@ -430,13 +430,28 @@ func (c *Comm) deserted() error {
 	return errors.Join(errs...)
 }
 
-// failIfDeserted ends a receive from any source that nobody is left to send to. The caller holds
-// mu.
-func (w *World) failIfDeserted(r *Request) {
+// missing returns why nothing may come from any source, or nil: an error that names the processes
+// of a communicator that are down, and that AckFailed has not acknowledged; all of them if no other
+// one lives. The caller holds World.mu.
+func (c *Comm) missing() error {
+	if err := c.deserted(); err != nil {
+		return err
+	}
+	var errs []error
+	for k, rank := range c.members {
+		if err := c.w.all[rank].err; err != nil && !c.agreements.acknowledged.Has(k) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// failIfMissing ends a receive from any source that may wait for who is down. The caller holds mu.
+func (w *World) failIfMissing(r *Request) {
 	if r.receive.Owner != r || r.receive.Source != matching.AnySource || !r.active {
 		return
 	}
-	err := r.comm.deserted()
+	err := r.comm.missing()
 	if err == nil {
 		return
 	}

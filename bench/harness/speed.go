@@ -25,7 +25,8 @@ import (
 // and back in place of 60, and to write over what the other core has read takes 4 times as long: a
 // stream has a third of its rate. So the first two cores throw a ball to each other.
 //
-// A result that was slowed by either does not count where all rows of its table have as many others.
+// A result that was slowed by either does not count where all rows of its table have as many
+// others.
 
 const (
 	probeEvery = 40 * time.Millisecond // four times as often moved the 99th percentile

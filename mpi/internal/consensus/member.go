@@ -72,6 +72,9 @@ func (m *Member) GivenUpBy(rank int, out []Output) []Output {
 	return m.Down(rank, out)
 }
 
+// LeftOut says that the others go on without this process, as it was told elsewhere.
+func (m *Member) LeftOut(out []Output) []Output { return m.exclude(out) }
+
 // Failed returns who is down or out.
 func (m *Member) Failed() Set { return m.down.Union(m.last.Failed) }
 

@@ -93,6 +93,27 @@ func TestGivenUpBy(t *testing.T) {
 	}
 }
 
+// A member that was left out elsewhere is excluded from what it has begun, and from what it begins,
+// and tells nobody a value.
+func TestLeftOut(t *testing.T) {
+	m := New(0, 3)
+	m.Begin(Contribution{}, nil)
+	m.Begin(Contribution{}, nil)
+	out := m.LeftOut(nil)
+	out = append(out, m.Begin(Contribution{}, nil)...)
+	if len(out) != 3 {
+		t.Errorf("%+v, want three ends", out)
+	}
+	for _, o := range out {
+		if o.Do != Excluded {
+			t.Errorf("%+v, want none but ends", o)
+		}
+	}
+	if out, err := m.Handle(1, state(7, nil), nil); len(out) > 0 || err == nil {
+		t.Errorf("it answers a state with %+v, %v", out, err)
+	}
+}
+
 // A message that makes no sense changes nothing.
 func TestHandle_WhatMakesNoSense(t *testing.T) {
 	m := New(1, 3)
