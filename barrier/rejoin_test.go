@@ -53,6 +53,13 @@ func newTable(t *testing.T, size int) *processes {
 // begin starts a node's process, which makes its group.
 func (n *processes) begin(k int) {
 	n.t.Helper()
+	n.open(k)
+	n.groups[k] = group(n.t, n.services[k], n.cfg)
+}
+
+// open starts a node's process, which has not made its group yet.
+func (n *processes) open(k int) {
+	n.t.Helper()
 	l, err := n.f.Attach(n.sw, fabric.Station{MAC: n.table[k].MACs[0]})
 	if err != nil {
 		n.t.Fatal(err)
@@ -61,7 +68,6 @@ func (n *processes) begin(k int) {
 		n.t.Fatal(err)
 	}
 	n.services[k] = service(n.t, n.eps[k], barrier.Config{})
-	n.groups[k] = group(n.t, n.services[k], n.cfg)
 }
 
 // anew has a survivor leave its group, and make it anew.

@@ -32,9 +32,13 @@ type consent struct {
 	to       engine.Consent
 }
 
-// consents reports whether this node consents to what a report of a group says that does not exist
-// here. The caller holds mu.
-func (s *Service) consents(m *engine.Message) bool {
+// consents reports whether this node consents to what a node's report of a group says that does not
+// exist here. It does to all where it has left the group, to the one that asks, or will never make
+// that one. The caller holds mu.
+func (s *Service) consents(from mcd.NodeID, m *engine.Message) bool {
+	if m.Heard || s.isPast(m.Identity) {
+		return true
+	}
 	i := slices.IndexFunc(s.consented, func(c consent) bool { return c.identity == m.Identity })
 	if i < 0 {
 		if len(m.Report.Gone) == 0 {
@@ -46,21 +50,31 @@ func (s *Service) consents(m *engine.Message) bool {
 		i = len(s.consented)
 		s.consented = append(s.consented, consent{identity: m.Identity})
 	}
-	return s.consented[i].to.To(m.Report.Gone)
+	return s.consented[i].to.To(int(from), m.Incarnation, m.Report.Gone)
 }
 
-// takeConsent has a member set begin with what this node has consented to before it existed. The
+// isPast reports whether a group's epoch is one that this process has made, or is beyond. The
 // caller holds mu.
+func (s *Service) isPast(id engine.Identity) bool {
+	return id.Epoch <= s.made[id.Hash] || id.Epoch < s.lowestEpoch(s.base(id.Hash))
+}
+
+// takeConsent has a member set keep to what this node has consented to, to its members, before it
+// existed. The caller holds mu.
 func (s *Service) takeConsent(c *memberSet) {
 	i := slices.IndexFunc(s.consented, func(given consent) bool { return given.identity == c.identity })
 	if i < 0 {
 		return
 	}
-	given := s.consented[i].to
+	var given engine.Consent
+	for _, a := range s.consented[i].to {
+		if rank, member := slices.BinarySearch(c.nodes, mcd.NodeID(a.Asker)); member {
+			a.Asker = rank
+			given = append(given, a)
+		}
+	}
 	s.consented = slices.Delete(s.consented, i, i+1)
-	c.engine.Uphold(clock.Now(), given)
-	s.out = s.out[:0]
-	c.flush()
+	c.engine.Uphold(given)
 }
 
 // handleUnknown handles a message of a group that does not exist here. The caller holds mu.
@@ -87,7 +101,7 @@ func (s *Service) handleUnknown(now monotime.Time, from mcd.NodeID, m *engine.Me
 		if m.Kind == engine.Report && !m.Report.Query {
 			return
 		}
-		if m.Kind == engine.Report && !s.consents(m) {
+		if m.Kind == engine.Report && !s.consents(from, m) {
 			answer.Generation-- // of a report that was: this node is there, and consents to nothing
 		}
 		answer.Lowest = s.lowestEpoch(s.base(m.Identity.Hash))

@@ -33,10 +33,12 @@
 // and still lives learns that as soon as it is heard (Excluded; Outside, if it has decided before).
 //
 // A member that does not have the group yet says so, and that counts as its report of the set that
-// it was asked about (Consent): it says so of sets alone that contain the last one, and has that
-// itself when it makes the group. Whatever it reports later, nobody who has decided consents to.
-// For this, a report names the incarnation of its receiver as its sender knows it, and counts for
-// no other one.
+// it was asked about (Consent): it says so of sets alone that contain the last one. Once it has the
+// group, each set that it reports contains that, but the empty one, on which nobody decides. All
+// that it reports later, nobody who has decided consents to. For this, a report names the
+// incarnation of its receiver as its sender knows it, and counts for no other one. What it has
+// consented to is void once the member that has asked has begun anew: that one has decided nothing,
+// and those that have heard its former life decide tell.
 //
 // Source: MPI 5.0 and ULFM, MPI_Comm_agree and MPI_Comm_shrink; lattice agreement.
 package agreement
@@ -115,7 +117,8 @@ const (
 type Agreement struct {
 	cfg      Config
 	state    State
-	gone     []Gone // by rank; replaced, and never changed
+	gone     []Gone  // by rank; replaced, and never changed
+	held     Consent // of before it had the group: in each set but the empty one
 	version  uint32
 	peers    []peer // by rank; nil as long as nothing has happened
 	announce bool   // the decision is to be told to all
@@ -214,6 +217,7 @@ func (a *Agreement) Accuse(now monotime.Time, rank int, why Reason) {
 // merge adds to the set. If it grows, nobody is known to agree with it.
 func (a *Agreement) merge(now monotime.Time, more []Gone) {
 	union := slices.Clone(a.gone)
+	more = append(slices.Clone(more), a.heldBy(more)...)
 	for _, g := range more {
 		i, is := slices.BinarySearchFunc(union, g, func(a, b Gone) int { return cmp.Compare(a.Rank, b.Rank) })
 		if !is {
@@ -272,6 +276,10 @@ func (a *Agreement) Handle(now monotime.Time, from int, incarnation uint32, r *R
 	p.silence.Heard()
 	p.decided = p.decided || r.Decided
 	p.excluded = max(p.excluded, reasonOf(r.Gone, from))
+	if held := a.heldBy(r.Gone); len(held) > 0 && !a.ended() {
+		a.Begin(now)
+		a.merge(now, held)
+	}
 	switch {
 	case a.Has(from):
 	case a.ended():
@@ -299,28 +307,69 @@ func (a *Agreement) Handle(now monotime.Time, from int, incarnation uint32, r *R
 	return out
 }
 
-// Consent is the set of a member that does not have the group yet.
-type Consent []Gone
+// Consent is what a member that does not have the group yet has consented to. It is replaced, and
+// never changed.
+type Consent []Assent
 
-// To reports whether the member consents to a set that it is asked about, which is its own from
-// then on: to none that lacks somebody of its own, as it has let others decide on that.
-func (c *Consent) To(gone []Gone) bool {
-	for _, g := range *c {
-		if !has(gone, g.Rank) {
-			return len(gone) == 0 // on which nobody decides
+// Assent is to the set of one member.
+type Assent struct {
+	Asker       int    // whose it is
+	Incarnation uint32 // of that one
+	Gone        []Gone
+}
+
+// To reports whether the member consents to a set that it is asked about: to none that lacks
+// somebody of those before, as it has let others decide on that.
+func (c *Consent) To(asker int, incarnation uint32, gone []Gone) bool {
+	*c = c.without(func(a *Assent) bool { return a.Asker == asker && a.Incarnation != incarnation })
+	for _, a := range *c {
+		for _, g := range a.Gone {
+			if !has(gone, g.Rank) {
+				return len(gone) == 0 // on which nobody decides
+			}
 		}
 	}
-	*c = slices.Clone(gone)
+	if len(gone) > 0 {
+		others := c.without(func(a *Assent) bool { return a.Asker == asker })
+		*c = append(others, Assent{asker, incarnation, slices.Clone(gone)})
+	}
 	return true
 }
 
-// Uphold has a member that makes its group begin with what it has consented to before.
-func (a *Agreement) Uphold(now monotime.Time, c Consent) {
-	for _, g := range c {
-		if g.Rank != a.cfg.Rank && g.Rank < a.cfg.Size { // whose rank is which was not known
-			a.Accuse(now, g.Rank, g.Reason)
+func (c Consent) without(is func(a *Assent) bool) (others Consent) {
+	for i := range c {
+		if !is(&c[i]) {
+			others = append(others, c[i])
 		}
 	}
+	return others
+}
+
+// Uphold has a member that makes its group keep to what it has consented to before. Askers are
+// ranks.
+func (a *Agreement) Uphold(c Consent) { a.held = c }
+
+// Hear notes a member's incarnation: what another one of it has asked counts no more.
+func (a *Agreement) Hear(rank int, incarnation uint32) {
+	if a.held != nil {
+		a.held = a.held.without(func(g *Assent) bool { return g.Asker == rank && g.Incarnation != incarnation })
+	}
+}
+
+// heldBy returns who is gone by what this member has consented to, once, as soon as somebody is.
+func (a *Agreement) heldBy(others []Gone) (gone []Gone) {
+	if len(others) == 0 {
+		return nil
+	}
+	for _, given := range a.held {
+		for _, g := range given.Gone {
+			if g.Rank != a.cfg.Rank && g.Rank < a.cfg.Size { // whose rank is which was not known
+				gone = append(gone, g)
+			}
+		}
+	}
+	a.held = nil
+	return gone
 }
 
 // HandleNoGroup handles a member's answer that it does not have the group. ok is false if it had

@@ -307,7 +307,8 @@ func TestNoGroup(t *testing.T) {
 }
 
 // A member without the group consents to what contains all that it has consented to, and to the empty
-// set, on which nobody decides. It begins with that, but for itself and who is no member.
+// set, on which nobody decides. Each set that it reports later has all that in it, but for itself and
+// who is no member.
 func TestConsent(t *testing.T) {
 	set := func(ranks ...int) (gone []Gone) {
 		for _, rank := range ranks {
@@ -324,16 +325,52 @@ func TestConsent(t *testing.T) {
 		{set(), true, set()}, {set(1), true, set(1)}, {set(), true, set(1)}, {set(2), false, set(1)},
 		{set(1), true, set(1)}, {set(0, 1), true, set(0, 1)}, {set(1, 2), false, set(0, 1)}, {set(0, 1, 9), true, set(0, 1, 9)},
 	} {
-		if c.To(s.to) != s.consents || !slices.Equal(c, s.now) {
+		if c.To(2, 1, s.to) != s.consents || !slices.Equal(unionOf(c), s.now) {
 			t.Errorf("to %v: want %t, and then %v; it is %v", s.to, s.consents, s.now, c)
 		}
 	}
 	a := newAlone(t, 0, 4)
-	a.Uphold(a.now, c)
-	a.is(Querying, 1)
+	a.Uphold(c)
+	a.is(Quiet)
+	a.Begin(a.now) // the empty set is asked about
+	a.is(Querying)
+	a.Accuse(a.now, 3, Silent)
+	a.is(Querying, 1, 3)
 	b := newAlone(t, 0, 4)
-	b.Uphold(b.now, nil)
-	b.is(Quiet)
+	b.Uphold(nil)
+	b.Accuse(b.now, 3, Silent)
+	b.is(Querying, 3)
+}
+
+// What another life of the one that asks has asked counts no more, before the group is made and
+// after that.
+func TestConsent_ToAFormerLife(t *testing.T) {
+	one, two, both := []Gone{{1, Left}}, []Gone{{2, Left}}, []Gone{{1, Left}, {2, Left}}
+	var c Consent
+	for _, s := range []struct {
+		asker       int
+		incarnation uint32
+		to          []Gone
+		consents    bool
+	}{
+		{0, 1, one, true}, {3, 1, two, false}, {3, 1, both, true}, {0, 2, two, false}, {3, 2, nil, true}, {0, 2, two, true},
+		{3, 2, one, false},
+	} {
+		if got := c.To(s.asker, s.incarnation, s.to); got != s.consents {
+			t.Errorf("%+v: %t; it is %v", s, got, c)
+		}
+	}
+	for _, hears := range []struct {
+		rank        int
+		incarnation uint32
+		then        []int
+	}{{0, 1, []int{1, 2}}, {0, 2, []int{1, 2}}, {3, 7, []int{1, 2}}, {3, 9, []int{1}}} {
+		a := newAlone(t, 0, 4)
+		a.Uphold(Consent{{3, 7, two}})
+		a.Hear(hears.rank, hears.incarnation)
+		a.Accuse(a.now, 1, Silent)
+		a.is(Querying, hears.then...)
+	}
 }
 
 // Two members take each other for gone, or one of them does, while a third one has not made its group:

@@ -108,7 +108,7 @@ func (w *world) arrive(f flying) {
 	switch {
 	case a == nil:
 	case !w.lives(f.to):
-		if f.report.Query && w.consent[f.to].To(f.report.Gone) {
+		if f.report.Query && w.consent[f.to].To(f.from, 1, f.report.Gone) {
 			w.flying = append(w.flying, flying{from: f.to, to: f.from, noGroup: true, report: Report{Version: f.report.Version}})
 		}
 	case f.noGroup:
@@ -183,7 +183,7 @@ func (w *world) allAppear() {
 // appear has a member make its group.
 func (w *world) appear(rank int) {
 	w.absent[rank] = false
-	w.touch(rank).Uphold(modelNow, w.consent[rank])
+	w.touch(rank).Uphold(w.consent[rank])
 	w.consent[rank] = nil
 }
 
@@ -221,7 +221,8 @@ func (w *world) key(b []byte) []byte {
 			b = append(b, 0xff)
 			continue
 		}
-		b = appendGone(append(b, flag8(w.absent[rank])), w.consent[rank])
+		b = appendGone(append(b, flag8(w.absent[rank])), unionOf(w.consent[rank]))
+		b = appendGone(b, unionOf(a.held))
 		b = append(b, byte(a.state), flag8(a.announce), flag8(a.differs), byte(a.version), byte(a.expelled))
 		b = appendGone(b, a.gone)
 		for _, p := range a.peers {
@@ -241,6 +242,15 @@ func (w *world) key(b []byte) []byte {
 		}
 	}
 	return b
+}
+
+// unionOf is all that matters of what a member has consented to, where none begins anew.
+func unionOf(c Consent) []Gone {
+	a := Agreement{cfg: Config{Rank: -1, Size: 1 << 10}}
+	for _, given := range c {
+		a.merge(modelNow, given.Gone)
+	}
+	return a.gone
 }
 
 func flag8(b bool) byte {
@@ -283,6 +293,10 @@ func (w *world) check(wrong int) string {
 	return ""
 }
 
+func (w *world) someDecided() bool {
+	return slices.ContainsFunc(w.members, func(a *Agreement) bool { return a != nil && a.state == Decided })
+}
+
 // settles runs on without further faults: in the end all that live have decided, or are excluded.
 func (w *world) settles() string {
 	w = w.next("no more faults")
@@ -296,6 +310,9 @@ func (w *world) settles() string {
 		for rank := range w.members {
 			if !w.lives(rank) {
 				continue
+			}
+			if w.members[rank].state == Quiet && w.someDecided() {
+				w.touch(rank).Begin(modelNow) // its barrier does not end
 			}
 			for other, a := range w.members {
 				if a == nil || a.state == Excluded {

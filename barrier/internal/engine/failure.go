@@ -92,11 +92,9 @@ func (e *Engine) Accuse(now monotime.Time, rank int, why Reason) {
 // Consent is what a member that does not have the group yet has consented to.
 type Consent = agreement.Consent
 
-// Uphold has a member that makes its group begin with what it has consented to before.
-func (e *Engine) Uphold(now monotime.Time, c Consent) {
-	e.agree.Uphold(now, c)
-	e.conclude()
-}
+// Uphold has a member that makes its group keep to what it has consented to before. Askers are
+// ranks.
+func (e *Engine) Uphold(c Consent) { e.agree.Uphold(c) }
 
 // Doubt asks all members whether they are there.
 func (e *Engine) Doubt(now monotime.Time) {

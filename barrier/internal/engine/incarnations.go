@@ -60,6 +60,7 @@ func (e *Engine) disagree(now monotime.Time, rank, from int, msg *Message, out [
 func (e *Engine) learn(rank int, incarnation uint32) bool {
 	if e.incarnations[rank] == 0 {
 		e.incarnations[rank] = incarnation
+		e.agree.Hear(rank, incarnation)
 	}
 	return incarnation == 0 || e.incarnations[rank] == incarnation
 }
