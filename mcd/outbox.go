@@ -160,6 +160,9 @@ func (p *Port) transmit(nic, n int) (int, error) {
 	}
 	race.Release(p.e) // for who answers, and writes to memory that was read before
 	sent, err := p.e.nics[nic].link.Send(p.out.frames[:n])
+	if sent == n {
+		err = nil // of no frame
+	}
 	size := 0
 	for i := range sent {
 		f := &p.out.frames[i]

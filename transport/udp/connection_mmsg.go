@@ -100,7 +100,9 @@ func (s *socket) route() (fd int) {
 	case *to != c.peer:
 		c.peer, c.streak = *to, 0
 	}
-	c.streak += o.used
+	for _, datagrams := range o.cars[:o.messages] {
+		c.streak += datagrams
+	}
 	if c.up && c.to == *to || c.streak >= c.wanted && s.connect(to) {
 		return c.fd
 	}

@@ -33,7 +33,7 @@ type outgoing struct {
 
 // Send implements transport.Link. Frames for stations that are not known are lost, or go to the IP
 // multicast group. A frame that leaves in copies is sent once the first has left: where the system
-// has no room for the others, they are lost.
+// has no room for the others, or refuses one, they are lost.
 func (l *Link) Send(frames []transport.Frame) (int, error) {
 	l.txMu.Lock()
 	defer l.txMu.Unlock()
@@ -77,6 +77,9 @@ func (l *Link) sendBatch(frames []transport.Frame) (taken int, err error) {
 		taken = o.datagrams[given].frame
 		if given > 0 && o.datagrams[given-1].frame == taken { // a copy has left: the frame is on its way
 			taken++
+			if err = nil; sendErr != transport.ErrBusy { //nolint:errorlint // the very value
+				l.tx.refused.Add(1)
+			}
 		}
 	}
 	clear(o.datagrams) // keeps no payload of the caller's alive

@@ -186,15 +186,17 @@ func TestMaskWakeups_WhatIsLeft(t *testing.T) {
 	}
 }
 
-// A frame for all of which a copy has left is on its way, though another copy was refused.
+// A frame for all of which a copy has left is on its way, though another copy was refused. That is
+// no error of the frame behind it, which goes, too.
 func TestSend_ACopyIsRefused(t *testing.T) {
 	a, b := linked(t)
 	refused(a, transport.MAC{6})
-	if n, err := a.Send(plain(transport.Broadcast, 1, 100)); n != 1 || !errors.Is(err, unix.EAFNOSUPPORT) {
-		t.Errorf("%d, %v; want 1 and a refusal", n, err)
+	frames := append(plain(transport.Broadcast, 1, 100), plain(b.MAC(), 1, 100)...)
+	if n, err := a.Send(frames); n != 2 || err != nil {
+		t.Errorf("%d, %v; want both", n, err)
 	}
-	count(t, b, 1)
-	if c := a.Counters(); c.TxFrames != 1 || c.TxRefused != 1 {
+	count(t, b, 2)
+	if c := a.Counters(); c.TxFrames != 2 || c.TxRefused != 1 {
 		t.Errorf("%+v", c)
 	}
 }
@@ -255,5 +257,33 @@ func TestPathMTU_Probes(t *testing.T) {
 				t.Errorf("%v, want the context's end", err)
 			}
 		})
+	}
+}
+
+// A connection is made behind as many datagrams, whether they go one by one, or side by side in
+// trains.
+func TestConnection_BehindTrains(t *testing.T) {
+	const n, size = 44, 1000
+	for _, gap := range []int{1, 0} {
+		a, b := linked(t)
+		room := a.TrainHeadroom()
+		memory := make([]byte, n*(room+size+gap))
+		var frames []transport.Frame
+		for i := range n {
+			m := memory[i*(room+size+gap):]
+			frames = append(frames, transport.Frame{
+				Dst: b.MAC(), EtherType: transport.EtherTypeDefault, Headroom: m[:room], Payload: m[room:][:size],
+			})
+		}
+		sent := 0
+		for ; !a.socket.near.up && sent < 100*n; sent += n {
+			if k, err := a.Send(frames); k != n || err != nil {
+				t.Fatal(k, err)
+			}
+			count(t, b, n)
+		}
+		if sent >= 2*firstStreak+n {
+			t.Errorf("%d bytes between: connected behind %d datagrams, want %d", gap, sent, firstStreak)
+		}
 	}
 }

@@ -64,7 +64,7 @@ type Config struct {
 func (cfg *Config) bufferLen(n int) int {
 	size := cfg.Headroom + max(cfg.SendSize, HeaderLen+n)
 	if cfg.Train == 0 {
-		size = (size + cacheLine - 1) &^ (cacheLine - 1)
+		size = wholeLines(size)
 	}
 	return size
 }

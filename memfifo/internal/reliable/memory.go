@@ -31,8 +31,11 @@ const (
 	spareBlocks = Lanes * Window / blockFrames
 )
 
-// NewMemory makes a Memory for buffers of so many bytes at most.
-func NewMemory(longest int) *Memory { return &Memory{blockLen: blockFrames * longest} }
+// NewMemory makes a Memory for buffers of so many bytes at most, or of as many whole cache lines.
+func NewMemory(longest int) *Memory { return &Memory{blockLen: blockFrames * wholeLines(longest)} }
+
+// wholeLines returns how many bytes the cache lines of a number of bytes have.
+func wholeLines(n int) int { return (n + cacheLine - 1) &^ (cacheLine - 1) }
 
 // Alloc returns a buffer of n bytes.
 func (m *Memory) Alloc(n int) Buffer {
