@@ -108,13 +108,15 @@ func (w *world) arrive(f flying) {
 	switch {
 	case a == nil:
 	case !w.lives(f.to):
-		if f.report.Query && w.consent[f.to].To(f.from, 1, f.report.Gone) {
+		if f.report.Query && w.consent[f.to].To(f.from, uint32(f.from)+1, f.report.Gone) {
 			w.flying = append(w.flying, flying{from: f.to, to: f.from, noGroup: true, report: Report{Version: f.report.Version}})
 		}
 	case f.noGroup:
 		w.touch(f.to).HandleNoGroup(modelNow, f.from, f.report.Version)
 	default:
-		w.send(f.to, w.touch(f.to).Handle(modelNow, f.from, uint32(f.from)+1, &f.report, nil))
+		a = w.touch(f.to)
+		a.Hear(f.from, uint32(f.from)+1)
+		w.send(f.to, a.Handle(modelNow, f.from, uint32(f.from)+1, &f.report, nil))
 	}
 }
 

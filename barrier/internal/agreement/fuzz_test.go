@@ -102,6 +102,7 @@ func (s *script) deliver(which int, once bool) {
 	case s.lives(f.to) && f.noGroup:
 		a.HandleNoGroup(s.now, f.from, f.report.Version)
 	case s.lives(f.to):
+		a.Hear(f.from, uint32(f.from)+1)
 		s.send(f.to, a.Handle(s.now, f.from, uint32(f.from)+1, &f.report, nil))
 	default:
 		s.arrive(f)
