@@ -31,10 +31,15 @@ func (w *World) Close() (err error) {
 func (w *World) close() error {
 	w.mu.Lock()
 	w.endWaits()
-	w.layer.Closing()
 	for _, c := range w.comms {
 		c.flushMulticasts()
 	}
+	for _, p := range w.all {
+		if !p.met { // then nothing is lost that it has not taken
+			w.layer.KnowDown(p.ID)
+		}
+	}
+	w.layer.Closing()
 	w.beginTouched()
 	for w.sending() { // others wait for what is queued
 		w.idle.Wait()
@@ -80,7 +85,7 @@ func (w *World) endpointClosed() {
 // depart says goodbye to the others. Memory of requests is lent until then.
 func (w *World) depart() error {
 	defer close(w.departed)
-	for _, p := range w.failed() { // they answer nothing, or nothing that is taken
+	for _, p := range w.unanswering() {
 		w.layer.Domain.WriteOff(p.ID)
 	}
 	return w.layer.Close()
@@ -96,16 +101,17 @@ func (w *World) sending() bool {
 	return w.forgetWindows() > 0 || slices.ContainsFunc(w.all, func(p *process) bool { return p.busy && p.err == nil })
 }
 
-// failed returns the processes that are down.
-func (w *World) failed() (failed []*process) {
+// unanswering returns the processes that answer nothing, or nothing that is taken: they are down,
+// or may not be there at all.
+func (w *World) unanswering() (all []*process) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range w.all {
-		if p.err != nil {
-			failed = append(failed, p)
+		if p.err != nil || !p.met {
+			all = append(all, p)
 		}
 	}
-	return failed
+	return all
 }
 
 // closeLayer ends a world that could not be opened. The caller holds mu, which records wait for.

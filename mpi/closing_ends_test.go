@@ -109,3 +109,26 @@ func TestClose_DoesNotWaitForTheDead(t *testing.T) {
 		_ = worlds[2].Close()
 	})
 }
+
+// A world closes without a wait for a process that it has waited for alone, and never heard of: that
+// one has left before, or is not there yet.
+func TestClose_BesideAStranger(t *testing.T) {
+	for what, opened := range map[string]int{"has left": 2, "is not there yet": 1} {
+		synctest.Test(t, func(t *testing.T) {
+			eps := mcdtest.Open(t, 2, mcdtest.Config{Endpoint: mcd.Config{Spin: -1}})
+			worlds := openEach(t, eps[:opened], Config{PeerTimeout: 2 * time.Second})
+			for _, w := range worlds[1:] {
+				_ = w.Close()
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			if _, err := Recv(ctx, worlds[0].Comm(), []byte{0}, 1, 0); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("one %s: %v", what, err)
+			}
+			start := time.Now()
+			if err := worlds[0].Close(); err != nil || time.Since(start) > 100*time.Millisecond {
+				t.Errorf("one %s: Close has taken %v: %v", what, time.Since(start), err)
+			}
+		})
+	}
+}

@@ -103,6 +103,7 @@ func (w *World) queue(to matching.Rank, it item) {
 	if it.request != nil {
 		it.request.queued.Add(1)
 	}
+	p.met = true
 	if p.queue = append(p.queue, it); cap(p.queue) > cap(p.memory) {
 		p.memory = p.queue
 	}

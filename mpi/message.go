@@ -282,7 +282,7 @@ func (w *World) probe(h *memfifo.Handler, p *process) {
 	w.mu.Lock()
 	down := p.err != nil
 	if p != w.me && !w.closed {
-		w.queue(p.rank, item{record: nothing})
+		w.greet(p)
 	}
 	w.run()
 	if down {
@@ -292,6 +292,15 @@ func (w *World) probe(h *memfifo.Handler, p *process) {
 
 // nothing says nothing to who takes it: it withdraws no offer.
 var nothing = matching.Record{Kind: matching.Withdraw}
+
+// greet sends a process nothing. One that has got nothing else may have left, or not be there yet:
+// Close does not wait until it has taken that. The caller holds mu, and has what was queued carried
+// out.
+func (w *World) greet(p *process) {
+	met := p.met
+	w.queue(p.rank, item{record: nothing})
+	p.met = met
+}
 
 // Cancel cancels a receive: Wait then returns ErrCancelled, unless a message was already on its way
 // into it. It is MPI_Cancel. A send cannot be cancelled.

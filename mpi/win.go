@@ -181,6 +181,7 @@ func (v *window) exchange(ctx context.Context, key memfifo.Key) error {
 			memory: domain.Remote(memfifo.Key{Node: p.ID, ID: uint16(a[2]), Secret: a[3]}),
 			to:     domain.Remote(memfifo.PublicKey(p.ID, windowHandlerID)),
 		})
+		p.met = true // from now on the window's records may go to it
 	}
 	if w.closed {
 		return ErrClosed

@@ -146,6 +146,7 @@ type process struct {
 	record []byte            // memory of the one that is carried out
 	post   memfifo.PostedPut // the first of queue, if that is a write
 	err    error             // why it is down
+	met    bool              // something came from it, or something else than nothing went to it
 }
 
 // Counters of a world.
@@ -273,6 +274,9 @@ func (w *World) receive(from memfifo.Sender, rec []byte) {
 		return
 	}
 	rank, known := w.ranks[from.Node()]
+	if known {
+		w.all[rank].met = true
+	}
 	r := &w.incoming
 	data, err := wire.Parse(r, rec)
 	switch {
